@@ -1,0 +1,400 @@
+-- The schema as the migrations build it. Made by scripts/schema.mjs; change a migration, not this file.
+
+CREATE OR REPLACE FUNCTION fencepost.clock()
+ RETURNS timestamp with time zone
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN statement_timestamp()
+;
+
+CREATE OR REPLACE FUNCTION fencepost.job_id_floor(at timestamp with time zone)
+ RETURNS uuid
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+RETURN (rpad(encode(int8send((((EXTRACT(epoch FROM at) * (1000)::numeric))::bigint << 16)), 'hex'::text), 32, '0'::text))::uuid
+;
+
+CREATE OR REPLACE FUNCTION fencepost.new_job_id(at timestamp with time zone, nth bigint)
+ RETURNS uuid
+ LANGUAGE sql
+ PARALLEL SAFE
+RETURN (encode((int8send((((((((EXTRACT(epoch FROM at) * (4096000)::numeric))::bigint + nth) >> 12) << 16) | (28672)::bigint) | ((((EXTRACT(epoch FROM at) * (4096000)::numeric))::bigint + nth) & (4095)::bigint))) || substr(uuid_send(gen_random_uuid()), 9)), 'hex'::text))::uuid
+;
+
+sequence event_ids as bigint
+
+sequence job_steps_id_seq as bigint
+
+table finished_jobs (
+  job_id uuid not null,
+  operation text not null,
+  queue text not null,
+  payload jsonb not null,
+  status text not null,
+  priority integer not null,
+  run_after timestamp with time zone not null,
+  attempt_id uuid,
+  attempts integer not null,
+  max_attempts integer not null,
+  locked_by text,
+  locked_at timestamp with time zone,
+  lock_key text,
+  slot_key text,
+  dedup_key text,
+  parent_job_id uuid,
+  pipeline_id uuid,
+  children_total integer,
+  deferred_at timestamp with time zone,
+  progress_current bigint,
+  progress_total bigint,
+  result jsonb,
+  error text,
+  error_code text,
+  submitted_at timestamp with time zone not null,
+  submitted_by text,
+  started_at timestamp with time zone,
+  completed_at timestamp with time zone not null,
+  deleted_at timestamp with time zone,
+  submitted_event_id bigint not null,
+  started_event_id bigint,
+  completed_event_id bigint,
+  constraint finished_jobs_attempts CHECK (attempts >= 0 AND attempts <= max_attempts),
+  constraint finished_jobs_cancelled CHECK (status <> 'cancelled'::text OR attempt_id IS NULL),
+  constraint finished_jobs_error CHECK ((status = 'completed'::text) = (error IS NULL)),
+  constraint finished_jobs_pkey PRIMARY KEY (job_id),
+  constraint finished_jobs_status CHECK (status = ANY (ARRAY['completed'::text, 'failed'::text, 'cancelled'::text]))
+);
+CREATE INDEX finished_jobs_lock ON fencepost.finished_jobs USING btree (lock_key, job_id) WHERE (lock_key IS NOT NULL);
+CREATE INDEX finished_jobs_parent ON fencepost.finished_jobs USING btree (parent_job_id, status) WHERE (parent_job_id IS NOT NULL);
+CREATE INDEX finished_jobs_pipeline ON fencepost.finished_jobs USING btree (pipeline_id) WHERE (pipeline_id IS NOT NULL);
+CREATE UNIQUE INDEX finished_jobs_pkey ON fencepost.finished_jobs USING btree (job_id);
+CREATE INDEX finished_jobs_unsuccessful ON fencepost.finished_jobs USING btree (status, job_id) WHERE (status <> 'completed'::text);
+
+table job_steps (
+  id bigint not null,
+  job_id uuid not null,
+  attempt_id uuid not null,
+  ordinal integer not null,
+  step text not null,
+  success boolean not null,
+  message text,
+  error text,
+  elapsed_seconds double precision,
+  result jsonb,
+  created_at timestamp with time zone not null,
+  constraint job_steps_pkey PRIMARY KEY (job_id, id)
+);
+CREATE UNIQUE INDEX job_steps_pkey ON fencepost.job_steps USING btree (job_id, id);
+
+table live_jobs (
+  job_id uuid not null,
+  operation text not null,
+  queue text not null,
+  payload jsonb not null,
+  status text not null default 'pending'::text,
+  priority integer not null default 0,
+  run_after timestamp with time zone not null,
+  attempt_id uuid,
+  attempts integer not null default 0,
+  max_attempts integer not null,
+  locked_by text,
+  locked_at timestamp with time zone,
+  lease_until timestamp with time zone,
+  lock_key text,
+  slot_key text,
+  dedup_key text,
+  parent_job_id uuid,
+  pipeline_id uuid,
+  children_total integer,
+  children_fail_at integer,
+  deferred_at timestamp with time zone,
+  progress_current bigint,
+  progress_total bigint,
+  result jsonb,
+  error text,
+  error_code text,
+  submitted_at timestamp with time zone not null,
+  submitted_by text,
+  started_at timestamp with time zone,
+  submitted_event_id bigint not null default nextval('fencepost.event_ids'::regclass),
+  started_event_id bigint,
+  constraint live_jobs_attempts CHECK (attempts >= 0 AND attempts <= max_attempts AND max_attempts >= 1),
+  constraint live_jobs_deferred CHECK (deferred_at IS NULL OR status = 'running'::text AND attempt_id IS NULL AND lease_until IS NULL AND children_total >= 1 AND children_fail_at >= 1),
+  constraint live_jobs_pending CHECK (status <> 'pending'::text OR attempt_id IS NULL AND lease_until IS NULL AND locked_by IS NULL AND locked_at IS NULL AND deferred_at IS NULL AND started_event_id IS NULL AND attempts < max_attempts),
+  constraint live_jobs_pkey PRIMARY KEY (job_id),
+  constraint live_jobs_running CHECK (status <> 'running'::text OR deferred_at IS NOT NULL OR attempt_id IS NOT NULL AND lease_until IS NOT NULL AND locked_by IS NOT NULL AND locked_at IS NOT NULL AND started_at IS NOT NULL),
+  constraint live_jobs_status CHECK (status = ANY (ARRAY['pending'::text, 'running'::text]))
+) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=1000);
+CREATE INDEX live_jobs_claim ON fencepost.live_jobs USING btree (queue, priority, run_after, job_id) WHERE (status = 'pending'::text);
+CREATE INDEX live_jobs_due ON fencepost.live_jobs USING btree (run_after) WHERE (status = 'pending'::text);
+CREATE UNIQUE INDEX live_jobs_one_active_per_dedup_key ON fencepost.live_jobs USING btree (dedup_key) WHERE (dedup_key IS NOT NULL);
+CREATE UNIQUE INDEX live_jobs_one_running_per_slot ON fencepost.live_jobs USING btree (slot_key) WHERE ((status = 'running'::text) AND (slot_key IS NOT NULL));
+CREATE INDEX live_jobs_parent ON fencepost.live_jobs USING btree (parent_job_id) WHERE (parent_job_id IS NOT NULL);
+CREATE INDEX live_jobs_pipeline ON fencepost.live_jobs USING btree (pipeline_id) WHERE (pipeline_id IS NOT NULL);
+CREATE UNIQUE INDEX live_jobs_pkey ON fencepost.live_jobs USING btree (job_id);
+CREATE INDEX live_jobs_running ON fencepost.live_jobs USING btree (job_id) WHERE (status = 'running'::text);
+
+table migrations (
+  version integer not null,
+  name text not null,
+  applied_at timestamp with time zone not null default now(),
+  constraint migrations_pkey PRIMARY KEY (version)
+);
+CREATE UNIQUE INDEX migrations_pkey ON fencepost.migrations USING btree (version);
+
+table resource_locks (
+  lock_key text not null,
+  job_id uuid not null,
+  attempt_id uuid,
+  acquired_at timestamp with time zone not null,
+  expires_at timestamp with time zone,
+  constraint resource_locks_expiry CHECK ((attempt_id IS NULL) = (expires_at IS NULL)),
+  constraint resource_locks_pkey PRIMARY KEY (lock_key)
+) with (fillfactor=70);
+CREATE UNIQUE INDEX resource_locks_pkey ON fencepost.resource_locks USING btree (lock_key);
+
+table settings (
+  key text not null,
+  value text not null,
+  updated_at timestamp with time zone not null,
+  updated_by text,
+  constraint settings_pkey PRIMARY KEY (key)
+);
+CREATE UNIQUE INDEX settings_pkey ON fencepost.settings USING btree (key);
+
+table slots (
+  slot_key text not null,
+  job_id uuid not null,
+  attempt_id uuid,
+  held_until timestamp with time zone,
+  constraint slots_pkey PRIMARY KEY (slot_key)
+) with (fillfactor=70);
+CREATE UNIQUE INDEX slots_pkey ON fencepost.slots USING btree (slot_key);
+
+table stored_events (
+  id bigint not null default nextval('fencepost.event_ids'::regclass),
+  job_id uuid not null,
+  attempt_id uuid,
+  ts timestamp with time zone not null,
+  level text not null default 'info'::text,
+  event text not null,
+  message text,
+  fields jsonb,
+  constraint stored_events_level CHECK (level = ANY (ARRAY['info'::text, 'warning'::text, 'error'::text])),
+  constraint stored_events_pkey PRIMARY KEY (job_id, id)
+);
+CREATE UNIQUE INDEX stored_events_pkey ON fencepost.stored_events USING btree (job_id, id);
+
+table workers (
+  worker_id text not null,
+  host text not null,
+  pid integer not null,
+  version text not null,
+  operations text[] not null,
+  concurrency integer not null,
+  started_at timestamp with time zone not null,
+  seen_at timestamp with time zone not null,
+  constraint workers_pkey PRIMARY KEY (worker_id)
+) with (fillfactor=70);
+CREATE UNIQUE INDEX workers_pkey ON fencepost.workers USING btree (worker_id);
+
+view job_events as
+ SELECT stored_events.id,
+    stored_events.job_id,
+    stored_events.attempt_id,
+    stored_events.ts,
+    stored_events.level,
+    stored_events.event,
+    stored_events.message,
+    stored_events.fields
+   FROM fencepost.stored_events
+UNION ALL
+ SELECT live_jobs.submitted_event_id AS id,
+    live_jobs.job_id,
+    NULL::uuid AS attempt_id,
+    live_jobs.submitted_at AS ts,
+    'info'::text AS level,
+    'job.submitted'::text AS event,
+    NULL::text AS message,
+        CASE
+            WHEN live_jobs.submitted_by IS NOT NULL THEN jsonb_build_object('by', live_jobs.submitted_by)
+            ELSE NULL::jsonb
+        END AS fields
+   FROM fencepost.live_jobs
+UNION ALL
+ SELECT finished_jobs.submitted_event_id AS id,
+    finished_jobs.job_id,
+    NULL::uuid AS attempt_id,
+    finished_jobs.submitted_at AS ts,
+    'info'::text AS level,
+    'job.submitted'::text AS event,
+    NULL::text AS message,
+        CASE
+            WHEN finished_jobs.submitted_by IS NOT NULL THEN jsonb_build_object('by', finished_jobs.submitted_by)
+            ELSE NULL::jsonb
+        END AS fields
+   FROM fencepost.finished_jobs
+UNION ALL
+ SELECT live_jobs.started_event_id AS id,
+    live_jobs.job_id,
+    live_jobs.attempt_id,
+    live_jobs.locked_at AS ts,
+    'info'::text AS level,
+    'job.started'::text AS event,
+    NULL::text AS message,
+    jsonb_build_object('worker', live_jobs.locked_by, 'attempt', live_jobs.attempts) AS fields
+   FROM fencepost.live_jobs
+  WHERE live_jobs.started_event_id IS NOT NULL
+UNION ALL
+ SELECT finished_jobs.started_event_id AS id,
+    finished_jobs.job_id,
+    finished_jobs.attempt_id,
+    finished_jobs.locked_at AS ts,
+    'info'::text AS level,
+    'job.started'::text AS event,
+    NULL::text AS message,
+    jsonb_build_object('worker', finished_jobs.locked_by, 'attempt', finished_jobs.attempts) AS fields
+   FROM fencepost.finished_jobs
+  WHERE finished_jobs.started_event_id IS NOT NULL
+UNION ALL
+ SELECT finished_jobs.completed_event_id AS id,
+    finished_jobs.job_id,
+    finished_jobs.attempt_id,
+    finished_jobs.completed_at AS ts,
+    'info'::text AS level,
+    'job.completed'::text AS event,
+    NULL::text AS message,
+    NULL::jsonb AS fields
+   FROM fencepost.finished_jobs
+  WHERE finished_jobs.completed_event_id IS NOT NULL;
+
+view job_queue as
+ SELECT live_jobs.job_id,
+    live_jobs.submitted_at AS enqueued_at,
+    live_jobs.run_after AS visible_at,
+    NULL::timestamp with time zone AS claimed_at,
+    NULL::text AS claimed_by,
+    NULL::uuid AS attempt_id,
+    live_jobs.attempts AS attempt_count
+   FROM fencepost.live_jobs
+  WHERE live_jobs.status = 'pending'::text
+UNION ALL
+ SELECT live_jobs.job_id,
+    live_jobs.submitted_at AS enqueued_at,
+        CASE
+            WHEN live_jobs.lease_until <= fencepost.clock() THEN live_jobs.lease_until
+            ELSE live_jobs.run_after
+        END AS visible_at,
+        CASE
+            WHEN live_jobs.lease_until <= fencepost.clock() THEN NULL::timestamp with time zone
+            ELSE live_jobs.locked_at
+        END AS claimed_at,
+        CASE
+            WHEN live_jobs.lease_until <= fencepost.clock() THEN NULL::text
+            ELSE live_jobs.locked_by
+        END AS claimed_by,
+    live_jobs.attempt_id,
+    live_jobs.attempts AS attempt_count
+   FROM fencepost.live_jobs
+  WHERE live_jobs.status = 'running'::text;
+
+view jobs as
+ SELECT j.job_id,
+    j.operation,
+    j.queue,
+    j.payload,
+    j.status,
+    j.priority,
+    j.run_after,
+    j.attempt_id,
+    j.attempts,
+    j.max_attempts,
+    j.locked_by,
+    j.locked_at,
+    j.lease_until,
+    j.lock_key,
+    j.slot_key,
+        CASE
+            WHEN j.slot_key IS NULL THEN false
+            ELSE (EXISTS ( SELECT
+               FROM fencepost.slots s
+              WHERE s.slot_key = j.slot_key AND s.job_id = j.job_id))
+        END AS is_current,
+    j.dedup_key,
+    j.parent_job_id,
+    j.pipeline_id,
+    j.children_total,
+        CASE
+            WHEN j.children_total IS NOT NULL THEN (( SELECT count(*) AS count
+               FROM fencepost.finished_jobs c
+              WHERE c.parent_job_id = j.job_id AND c.status = 'completed'::text))::integer
+            ELSE NULL::integer
+        END AS children_completed,
+        CASE
+            WHEN j.children_total IS NOT NULL THEN (( SELECT count(*) AS count
+               FROM fencepost.finished_jobs c
+              WHERE c.parent_job_id = j.job_id AND c.status <> 'completed'::text))::integer
+            ELSE NULL::integer
+        END AS children_failed,
+    j.deferred_at,
+    j.progress_current,
+    j.progress_total,
+    j.result,
+    j.error,
+    j.error_code,
+    j.submitted_at,
+    j.submitted_by,
+    j.started_at,
+    NULL::timestamp with time zone AS completed_at,
+    NULL::timestamp with time zone AS deleted_at
+   FROM fencepost.live_jobs j
+UNION ALL
+ SELECT j.job_id,
+    j.operation,
+    j.queue,
+    j.payload,
+    j.status,
+    j.priority,
+    j.run_after,
+    j.attempt_id,
+    j.attempts,
+    j.max_attempts,
+    j.locked_by,
+    j.locked_at,
+    NULL::timestamp with time zone AS lease_until,
+    j.lock_key,
+    j.slot_key,
+        CASE
+            WHEN j.slot_key IS NULL THEN false
+            ELSE (EXISTS ( SELECT
+               FROM fencepost.slots s
+              WHERE s.slot_key = j.slot_key AND s.job_id = j.job_id))
+        END AS is_current,
+    j.dedup_key,
+    j.parent_job_id,
+    j.pipeline_id,
+    j.children_total,
+        CASE
+            WHEN j.children_total IS NOT NULL THEN (( SELECT count(*) AS count
+               FROM fencepost.finished_jobs c
+              WHERE c.parent_job_id = j.job_id AND c.status = 'completed'::text))::integer
+            ELSE NULL::integer
+        END AS children_completed,
+        CASE
+            WHEN j.children_total IS NOT NULL THEN (( SELECT count(*) AS count
+               FROM fencepost.finished_jobs c
+              WHERE c.parent_job_id = j.job_id AND c.status <> 'completed'::text))::integer
+            ELSE NULL::integer
+        END AS children_failed,
+    j.deferred_at,
+    j.progress_current,
+    j.progress_total,
+    j.result,
+    j.error,
+    j.error_code,
+    j.submitted_at,
+    j.submitted_by,
+    j.started_at,
+    j.completed_at,
+    j.deleted_at
+   FROM fencepost.finished_jobs j;

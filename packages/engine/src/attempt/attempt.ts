@@ -1,0 +1,147 @@
+import type { Context } from '../context.ts'
+import { FencepostError, RetryLater } from '../errors.ts'
+import type { Json } from '../json.ts'
+import type { Link } from '../lifecycle/chain.ts'
+import type { Claimed } from '../lifecycle/claim.ts'
+import { letGo } from '../lifecycle/release.ts'
+import type { SubmitOptions } from '../lifecycle/submission.ts'
+import type { Operation } from '../operation.ts'
+import { checkEmission, checkProgress, emit, setProgress, type EmitOptions, type Progress } from './emit.ts'
+import type { Verb } from './fence.ts'
+import { reject } from './settle.ts'
+import { checkStep, listSteps, recordSteps, type Step, type StepResult } from './step.ts'
+import { holdFence, type TransactionClient } from './transaction.ts'
+
+/** What became of a write made while a handler runs. */
+export type Written = { written: true } | { written: false; why: 'fence_lost' }
+
+/** Why an attempt's signal fired. */
+export type AbortReason = 'fence_lost' | 'cancelled' | 'shutdown' | 'database_unreachable'
+
+/**
+ * One try at a job, and everything its handler may do in its name. Every write carries the fence: once the attempt is
+ * no longer the current one, nothing it does is stored, and its signal fires.
+ */
+export class Attempt {
+  readonly claimed: Claimed
+  readonly #context: Context
+  readonly #abort = new AbortController()
+  readonly #links: Link[] = []
+
+  constructor(context: Context, claimed: Claimed) {
+    this.#context = context
+    this.claimed = claimed
+  }
+
+  get jobId(): string {
+    return this.claimed.jobId
+  }
+
+  get attemptId(): string {
+    return this.claimed.attemptId
+  }
+
+  /** Fires when the attempt should stop; `signal.reason` says why. */
+  get signal(): AbortSignal {
+    return this.#abort.signal
+  }
+
+  /** The jobs chained so far. */
+  get links(): readonly Link[] {
+    return this.#links
+  }
+
+  /** Tells the handler to stop. */
+  abort(reason: AbortReason): void {
+    this.#abort.abort(reason)
+  }
+
+  /** Writes a line in the job's history, visible at once. */
+  async emit(event: string, options: EmitOptions = {}): Promise<Written> {
+    const emission = checkEmission(event, options, this.#context.limits.maxPayloadBytes)
+    return this.#written('emit', await emit(this.#context.database, this, emission))
+  }
+
+  /** Sets how far the job has come, without an event. */
+  async progress(current: number, total?: number): Promise<Written> {
+    const progress: Progress = checkProgress(total === undefined ? { current } : { current, total })
+    return this.#written('progress', await setProgress(this.#context.database, this, progress))
+  }
+
+  /** Stores what came of a named part of the job. */
+  async recordStep(result: StepResult): Promise<Written> {
+    const step = checkStep(result, this.#context.limits.maxPayloadBytes)
+    return this.#written('step', await recordSteps(this.#context.database, this, [step]))
+  }
+
+  /** The step results stored so far, by this attempt and earlier ones. */
+  async steps(): Promise<Step[]> {
+    return listSteps(this.#context.database, this.jobId)
+  }
+
+  /**
+   * Runs a named part of the job unless an attempt has already finished it; then its stored result is returned.
+   * The result is stored after the part has run: a crash in between runs it again.
+   */
+  async step<T extends Json>(name: string, work: () => Promise<T>): Promise<T> {
+    const done = (await this.steps()).find(({ step, success }) => step === name && success)
+    if (done !== undefined) return done.result as T
+    const started = performance.now()
+    const elapsedSeconds = () => (performance.now() - started) / 1000
+    let result: T
+    try {
+      result = await work()
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error)
+      // Asked to come back later, or stopped: the step has not failed.
+      if (!(error instanceof RetryLater) && !this.signal.aborted) {
+        await this.recordStep({ step: name, success: false, error: message, elapsedSeconds: elapsedSeconds() })
+      }
+      throw error
+    }
+    const written = await this.recordStep({ step: name, success: true, result, elapsedSeconds: elapsedSeconds() })
+    if (!written.written) throw this.#fenceLost(`the result of step ${name}`)
+    return result
+  }
+
+  /**
+   * A transaction of the handler's own, in the engine's database, that commits only if this attempt is still the
+   * current one. Throws `fence_lost`, having written nothing, if it is not.
+   */
+  async transaction<T>(work: (client: TransactionClient) => Promise<T>): Promise<T> {
+    const { database } = this.#context
+    const outcome = await database.clientTransaction('transaction', async (db, client) => {
+      if (!(await holdFence(db, this))) return { held: false as const }
+      return { held: true as const, value: await work(client) }
+    })
+    if (outcome.held) return outcome.value
+    await this.#written('transaction', false)
+    throw this.#fenceLost('the transaction')
+  }
+
+  /** Asks for a job that will exist only if this attempt completes, in the same pipeline. */
+  chain<Input>(operation: Operation<Input>, payload: Input, options: SubmitOptions = {}): void {
+    this.#links.push({ operation, payload, options })
+  }
+
+  /** Gives up the lock and slot that this attempt may still hold after its job was taken from it. */
+  async letGo(): Promise<void> {
+    await letGo(this.#context.database, this.claimed)
+  }
+
+  async #written(verb: Verb, landed: boolean): Promise<Written> {
+    if (landed) return { written: true }
+    this.abort('fence_lost')
+    await reject(this.#context, verb, [this.claimed])
+    return { written: false, why: 'fence_lost' }
+  }
+
+  #fenceLost(what: string): FencepostError {
+    return new FencepostError(
+      'fence_lost',
+      `Attempt ${this.attemptId} of job ${this.jobId} is no longer the current one; ${what} was not stored. ` +
+        'Stop working on it: another attempt may be running.',
+      { details: { jobId: this.jobId, attemptId: this.attemptId } },
+    )
+  }
+}

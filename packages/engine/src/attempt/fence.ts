@@ -1,0 +1,46 @@
+import type { Db } from '../database/database.ts'
+import { sql, type Sql } from '../database/sql.ts'
+import type { Fence } from '../lifecycle/outcome.ts'
+
+/** What an attempt tried when its fence was found lost. */
+export type Verb =
+  'complete' | 'fail' | 'retry' | 'retry_later' | 'release' | 'defer' | 'emit' | 'progress' | 'step' | 'transaction'
+
+// What each settlement leaves behind under its attempt's id, and nothing else does.
+const marks = { retry: 'job.retried', retry_later: 'job.retry_later', release: 'job.released', defer: 'job.deferred' }
+const statuses = { complete: 'completed', fail: 'failed' }
+
+/**
+ * Of attempts whose settlement found no row: those that had already settled in exactly this way. A report whose answer
+ * was lost with the connection is repeated, and is then told that it landed.
+ */
+export async function alreadySettled(db: Db, verb: Verb, fences: readonly Fence[]): Promise<Set<string>> {
+  const { t } = db
+  const mine = sql`job_id = any(${fences.map(({ jobId }) => jobId)}::uuid[])
+                   and attempt_id = any(${fences.map(({ attemptId }) => attemptId)}::uuid[])`
+  let statement: Sql
+  if (verb === 'complete' || verb === 'fail') {
+    statement = sql`select attempt_id from ${t.finishedJobs} where ${mine} and status = ${statuses[verb]}`
+  } else if (verb in marks) {
+    const event = marks[verb as keyof typeof marks]
+    statement = sql`select attempt_id from ${t.storedEvents} where ${mine} and event = ${event}`
+  } else {
+    return new Set()
+  }
+  const rows = await db.query<{ attempt_id: string }>(`${verb}.again`, statement)
+  return new Set(rows.map((row) => row.attempt_id))
+}
+
+/** Leaves a trace of a write that the fence kept out. Only in the events: the job itself is not touched. */
+export async function recordRejection(db: Db, verb: Verb, fences: readonly Fence[]): Promise<void> {
+  const { t } = db
+  await db.query(
+    `${verb}.rejected`,
+    sql`insert into ${t.storedEvents} (job_id, attempt_id, ts, level, event, message, fields)
+        select stale.job_id, stale.attempt_id, ${t.now}, 'warning', 'job.fence_rejected',
+               'A stale attempt tried to ' || ${verb}::text, jsonb_build_object('verb', ${verb}::text)
+          from unnest(${fences.map(({ jobId }) => jobId)}::uuid[], ${fences.map(({ attemptId }) => attemptId)}::uuid[])
+               stale (job_id, attempt_id)
+         where exists (select from ${t.jobs} job where job.job_id = stale.job_id)`,
+  )
+}

@@ -1,0 +1,194 @@
+import type { Context } from '../context.ts'
+import type { Db } from '../database/database.ts'
+import { ChildConflict, deferAttempt } from '../lifecycle/defer.ts'
+import { drawEventIds, insertChained } from '../lifecycle/chain.ts'
+import type { Claimed } from '../lifecycle/claim.ts'
+import { closeParents } from '../lifecycle/close.ts'
+import { complete, type Completion, type SettledRow } from '../lifecycle/complete.ts'
+import { fail } from '../lifecycle/fail.ts'
+import type { Fence, Settled } from '../lifecycle/outcome.ts'
+import { release } from '../lifecycle/release.ts'
+import { backoffMs, retry } from '../lifecycle/retry.ts'
+import { retryLater } from '../lifecycle/retry-later.ts'
+import type { Submission } from '../lifecycle/submission.ts'
+import { alreadySettled, recordRejection, type Verb } from './fence.ts'
+import { recordSteps, type CheckedStep } from './step.ts'
+
+/** What an attempt came to: computed first, from the handler alone; written second, as often as it takes. */
+export type Outcome =
+  | { kind: 'completed'; result: string; steps: readonly CheckedStep[]; chain: readonly Submission[] }
+  | { kind: 'failed'; error: string; errorCode: string; permanent: boolean; steps: readonly CheckedStep[] }
+  | { kind: 'retry_later'; reason: string; delaySeconds: number }
+  | { kind: 'released'; reason: string }
+  | { kind: 'deferred'; children: readonly Submission[]; failAt: number; result: string }
+
+export interface Settlement {
+  claimed: Claimed
+  outcome: Outcome
+}
+
+/** Writes the outcomes of any number of attempts; plain completions go in one statement. Answers in order. */
+export async function settleAll(context: Context, settlements: readonly Settlement[]): Promise<Settled[]> {
+  const plain: (Completion & { nth: number })[] = []
+  const answers = new Array<Settled | undefined>(settlements.length)
+  for (const [nth, { claimed, outcome }] of settlements.entries()) {
+    if (outcome.kind === 'completed' && outcome.chain.length === 0 && outcome.steps.length === 0) {
+      plain.push({ nth, jobId: claimed.jobId, attemptId: claimed.attemptId, result: outcome.result })
+    } else {
+      answers[nth] = await settle(context, claimed, outcome)
+    }
+  }
+  const rows = await complete(context.database, plain)
+  const written = new Set(rows.map((row) => row.attempt_id))
+  const rejected = plain.filter(({ attemptId }) => !written.has(attemptId))
+  const lost = await reject(
+    context,
+    'complete',
+    rejected.map(({ nth }) => settlements[nth]?.claimed as Claimed),
+  )
+  for (const { nth, attemptId } of plain) {
+    answers[nth] = lost.has(attemptId) ? { settled: false, why: 'fence_lost' } : { settled: true }
+  }
+  await afterwards(context, rows)
+  return answers as Settled[]
+}
+
+/** Writes one outcome under the fence. Repeating it, after an error, is safe and gives the same answer. */
+export async function settle(context: Context, claimed: Claimed, outcome: Outcome): Promise<Settled> {
+  const { database } = context
+  const fence: Fence = { jobId: claimed.jobId, attemptId: claimed.attemptId }
+  switch (outcome.kind) {
+    case 'completed':
+      return finish(context, 'complete', claimed, await completeOne(context, fence, outcome))
+    case 'failed':
+      return settleFailure(context, claimed, outcome)
+    case 'retry_later':
+      return finish(context, 'retry_later', claimed, await retryLater(database, [{ ...fence, ...outcome }]))
+    case 'released': {
+      const rows = await release(database, [fence], outcome.reason)
+      if (rows.length > 0) context.wake.queues([claimed.queue])
+      return finish(context, 'release', claimed, rows)
+    }
+    case 'deferred':
+      return settleDeferral(context, claimed, outcome)
+  }
+}
+
+async function completeOne(
+  context: Context,
+  fence: Fence,
+  { result, steps, chain }: Extract<Outcome, { kind: 'completed' }>,
+): Promise<SettledRow[]> {
+  if (chain.length === 0 && steps.length === 0) return complete(context.database, [{ ...fence, result }])
+  const rows = await context.database.transaction('complete', async (db) => {
+    const eventIds = await drawEventIds(db, chain.length)
+    const settled = await complete(db, [{ ...fence, result, chains: chain.length > 0 }])
+    if (settled[0] === undefined) return settled
+    await recordSteps(db, fence, steps, 'proven')
+    const pipelineId = settled[0].pipeline_id ?? fence.jobId
+    if (chain.length > 0) await insertChained(db, { ...fence, pipelineId }, chain, eventIds)
+    return settled
+  })
+  if (rows.length > 0) context.wake.queues(chain.map(({ queue }) => queue))
+  return rows
+}
+
+async function settleFailure(
+  context: Context,
+  claimed: Claimed,
+  { error, errorCode, permanent, steps }: Extract<Outcome, { kind: 'failed' }>,
+): Promise<Settled> {
+  const fence: Fence = { jobId: claimed.jobId, attemptId: claimed.attemptId }
+  const again = !permanent && claimed.attempts < claimed.maxAttempts
+  const policy = context.operations.get(claimed.operation)?.retry ?? { firstDelayMs: 1000, maxDelayMs: 3_600_000 }
+  const delayMs = backoffMs(policy, claimed.attempts)
+  const write = (db: Db) =>
+    again ? retry(db, [{ ...fence, error, errorCode, delayMs }]) : fail(db, [{ ...fence, error, errorCode }])
+  const withSteps = (db: Db) => inSteps(db, fence, steps, write)
+  const { database } = context
+  const rows = steps.length === 0 ? await write(database) : await database.transaction('fail', withSteps)
+  return finish(context, again ? 'retry' : 'fail', claimed, rows)
+}
+
+async function inSteps(
+  db: Db,
+  fence: Fence,
+  steps: readonly CheckedStep[],
+  write: (db: Db) => Promise<SettledRow[]>,
+): Promise<SettledRow[]> {
+  const settled = await write(db)
+  if (settled.length > 0) await recordSteps(db, fence, steps, 'proven')
+  return settled
+}
+
+async function settleDeferral(
+  context: Context,
+  claimed: Claimed,
+  outcome: Extract<Outcome, { kind: 'deferred' }>,
+): Promise<Settled> {
+  const fence: Fence = { jobId: claimed.jobId, attemptId: claimed.attemptId }
+  if (outcome.children.length === 0) {
+    return settle(context, claimed, { kind: 'completed', result: outcome.result, steps: [], chain: [] })
+  }
+  try {
+    const jobIds = await context.database.transaction('defer', (db) => deferAttempt(db, fence, outcome))
+    if (jobIds === undefined) return await finish(context, 'defer', claimed, [])
+    context.wake.queues(outcome.children.map(({ queue }) => queue))
+    return { settled: true }
+  } catch (error) {
+    if (!(error instanceof ChildConflict)) throw error
+    return settleFailure(context, claimed, {
+      kind: 'failed',
+      error: `A child could not be submitted: ${describeConflict(error.conflict)}`,
+      errorCode: 'child_conflict',
+      permanent: false,
+      steps: [],
+    })
+  }
+}
+
+/** The answer to one settlement, and what follows from it. */
+async function finish(context: Context, verb: Verb, claimed: Claimed, rows: readonly SettledRow[]): Promise<Settled> {
+  if (rows.length === 0) {
+    const lost = await reject(context, verb, [claimed])
+    return lost.size > 0 ? { settled: false, why: 'fence_lost' } : { settled: true }
+  }
+  await afterwards(context, rows)
+  return { settled: true }
+}
+
+/** Traces writes that found no row, and lets go of what their attempts still hold; the attempts that are lost. */
+export async function reject(context: Context, verb: Verb, attempts: readonly Claimed[]): Promise<Set<string>> {
+  if (attempts.length === 0) return new Set()
+  const { database, logger } = context
+  const settled = await alreadySettled(database, verb, attempts)
+  const stale = attempts.filter(({ attemptId }) => !settled.has(attemptId))
+  if (stale.length > 0) await recordRejection(database, verb, stale)
+  for (const claimed of stale) {
+    const { jobId, attemptId, operation } = claimed
+    logger.warn({ job_id: jobId, attempt_id: attemptId, operation, verb }, 'writeback_stale_attempt')
+  }
+  return new Set(stale.map(({ attemptId }) => attemptId))
+}
+
+/** A settled child may have been its parent's last. The sweep does the same, so an error here loses nothing. */
+async function afterwards(context: Context, rows: readonly SettledRow[]): Promise<void> {
+  const parents = rows.map((row) => row.parent_job_id).filter((id) => id !== null)
+  if (parents.length === 0) return
+  try {
+    await closeParents(context.database, parents)
+  } catch (error) {
+    context.logger.warn({ err: error, parents }, 'parent_not_closed')
+  }
+}
+
+function describeConflict(conflict: ChildConflict['conflict']): string {
+  switch (conflict.why) {
+    case 'locked':
+      return `the lock ${conflict.lockKey} is held by job ${conflict.holder.jobId}`
+    case 'duplicate':
+      return `the dedup key ${conflict.dedupKey} is taken by job ${conflict.holder.jobId}`
+    case 'drained':
+      return 'new work is refused'
+  }
+}

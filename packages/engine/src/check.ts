@@ -1,0 +1,54 @@
+import { FencepostError } from './errors.ts'
+
+const maxKeyLength = 512
+export const maxInteger = 2_147_483_647
+
+/** A whole number in a range, or a coded error that names it. */
+export function checkInteger(value: number, what: string, min: number, max = maxInteger): number {
+  if (Number.isInteger(value) && value >= min && value <= max) return value
+  throw new FencepostError(
+    'number_invalid',
+    `${what} is ${String(value)}; give a whole number from ${min} to ${max}.`,
+    {
+      details: { what, value, min, max },
+    },
+  )
+}
+
+/** A key: a non-empty string of bounded length, or undefined. */
+export function checkKey(value: string | undefined, what: string): string | undefined {
+  if (value === undefined) return undefined
+  if (typeof value === 'string' && value.length > 0 && value.length <= maxKeyLength && isStorable(value)) return value
+  const problem = typeof value !== 'string' ? `a ${typeof value}` : value.length === 0 ? 'empty' : describeLength(value)
+  throw new FencepostError('key_invalid', `${what} is ${problem}; give a string of 1 to ${maxKeyLength} characters.`, {
+    details: { what, maxLength: maxKeyLength },
+  })
+}
+
+/** A time from outside: a Date or an RFC 3339 string with its offset. */
+export function checkTime(value: Date | string, what: string): string {
+  const text = value instanceof Date && !Number.isNaN(value.getTime()) ? value.toISOString() : value
+  if (typeof text === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/.test(text)) {
+    if (!Number.isNaN(Date.parse(text))) return text
+  }
+  throw new FencepostError(
+    'time_invalid',
+    `${what} is ${String(value)}; give a Date or a time such as 2026-04-25T14:35:00Z.`,
+    { details: { what } },
+  )
+}
+
+/** Text Postgres can store: no null character, no half of a surrogate pair. */
+export function isStorable(text: string): boolean {
+  return !text.includes('\u0000') && text.isWellFormed()
+}
+
+/** Free text from outside (an error's message, say), made storable and bounded. */
+export function storableText(text: string, maxLength = 10_000): string {
+  const clean = text.replaceAll('\u0000', '\ufffd').toWellFormed()
+  return clean.length <= maxLength ? clean : `${clean.slice(0, maxLength - 1).toWellFormed()}…`
+}
+
+function describeLength(value: string): string {
+  return isStorable(value) ? `${value.length} characters long` : 'not valid text (a null character or a broken pair)'
+}

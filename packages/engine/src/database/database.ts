@@ -1,0 +1,149 @@
+import pg from 'pg'
+import { FencepostError } from '../errors.ts'
+import { failure, wantsRepeat } from './failure.ts'
+import { relationsOf, type Relations } from './relations.ts'
+import { raw, type Sql } from './sql.ts'
+import { types } from './types.ts'
+
+/** Where a statement can be run: the pool, one transaction of ours, or the caller's own client. */
+export interface Db {
+  readonly t: Relations
+  /** Runs one statement. `name` says what it does, in errors and to pause points. */
+  query<Row>(name: string, statement: Sql): Promise<Row[]>
+}
+
+/** A client of `pg` as callers hand it in to have a submission in their own transaction. */
+export type CallerClient = Pick<pg.ClientBase, 'query'>
+
+/** Called before every statement. Tests stop here, or cut the connection; nothing else uses it. */
+export type PausePoint = (at: { statement: string; processId: number | undefined }) => Promise<void>
+
+export interface DatabaseOptions {
+  url: string
+  schema: string
+  maxConnections: number
+  connectTimeoutMs: number
+  pausePoint?: PausePoint | undefined
+  onConnectionError: (error: Error) => void
+}
+
+const repeats = 5
+
+/** A pool of connections, and everything that talks to Postgres through it. */
+export class Database implements Db {
+  readonly t: Relations
+  readonly pool: pg.Pool
+  readonly #pausePoint: PausePoint | undefined
+  #closed: Promise<void> | undefined
+
+  constructor(options: DatabaseOptions) {
+    this.t = relationsOf(options.schema)
+    this.#pausePoint = options.pausePoint
+    this.pool = new pg.Pool({
+      connectionString: options.url,
+      max: options.maxConnections,
+      connectionTimeoutMillis: options.connectTimeoutMs,
+      application_name: 'fencepost',
+    })
+    // An idle connection that breaks must not end the process; the next statement gets a fresh one.
+    this.pool.on('error', options.onConnectionError)
+  }
+
+  /** One statement, committed by itself. Repeated when Postgres broke a deadlock by ending it. */
+  async query<Row>(name: string, statement: Sql): Promise<Row[]> {
+    return repeated(() => this.#with(name, (client) => this.#run<Row>(client, name, statement, 'unknown')))
+  }
+
+  /** Several statements, committed together or not at all. Repeated, as a whole, after a deadlock. */
+  async transaction<T>(name: string, work: (db: Db) => Promise<T>): Promise<T> {
+    return repeated(() => this.clientTransaction(name, work))
+  }
+
+  /** The same for work that is not ours to repeat, and that also gets the bare client. */
+  async clientTransaction<T>(name: string, work: (db: Db, client: pg.PoolClient) => Promise<T>): Promise<T> {
+    return this.#with(name, async (client) => {
+      await this.#run(client, `${name}.begin`, raw('begin isolation level read committed'), 'no')
+      let value: T
+      try {
+        value = await work(this.join(client), client)
+      } catch (error) {
+        await client.query('rollback').catch(() => {}) // a broken connection has rolled back by itself
+        throw error
+      }
+      await this.#commit(client, name)
+      return value
+    })
+  }
+
+  /** The caller's client: what runs here commits, or not, with the caller's transaction. */
+  join(client: CallerClient): Db {
+    return {
+      t: this.t,
+      query: (name, statement) => this.#run(client as pg.ClientBase, name, statement, 'no'),
+    }
+  }
+
+  /** Waits for what is running, then closes the connections. */
+  async close(): Promise<void> {
+    this.#closed ??= this.pool.end()
+    await this.#closed
+  }
+
+  async #with<T>(name: string, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+    if (this.#closed !== undefined) {
+      throw new FencepostError('engine_closed', `${name}: the engine has been closed; open another one.`)
+    }
+    let client: pg.PoolClient
+    try {
+      client = await this.pool.connect()
+    } catch (error) {
+      throw failure(error, name, 'no')
+    }
+    let broken: Error | undefined
+    const onError = (error: Error) => {
+      broken = error
+    }
+    client.on('error', onError)
+    try {
+      return await work(client)
+    } finally {
+      client.off('error', onError)
+      client.release(broken)
+    }
+  }
+
+  // A transaction in which a statement failed, and the error was swallowed, answers "commit" with a silent rollback.
+  async #commit(client: pg.PoolClient, name: string): Promise<void> {
+    const { command } = await this.#send(client, `${name}.commit`, raw('commit'), 'unknown')
+    if (command === 'COMMIT') return
+    throw new FencepostError(
+      'transaction_aborted',
+      `${name}: a statement of the transaction had failed, so Postgres rolled all of it back. Let its error through.`,
+    )
+  }
+
+  async #run<Row>(client: pg.ClientBase, name: string, statement: Sql, applied: 'no' | 'unknown'): Promise<Row[]> {
+    const result = await this.#send(client, name, statement, applied)
+    return result.rows as Row[]
+  }
+
+  async #send(client: pg.ClientBase, name: string, statement: Sql, applied: 'no' | 'unknown'): Promise<pg.QueryResult> {
+    const processId = (client as { processID?: number }).processID
+    await this.#pausePoint?.({ statement: name, processId })
+    try {
+      return await client.query({ text: statement.text, values: [...statement.values], types })
+    } catch (error) {
+      throw failure(error, name, applied)
+    }
+  }
+}
+
+async function repeated<T>(work: () => Promise<T>): Promise<T> {
+  for (let left = repeats; ; left -= 1) {
+    try {
+      return await work()
+    } catch (error) {
+      if (left === 0 || !wantsRepeat(error)) throw error
+    }
+  }
+}

@@ -1,0 +1,50 @@
+import { FencepostError } from '../errors.ts'
+
+// Class 08 is connection trouble; the rest are: too many connections, and a server that stops, crashes or starts.
+const unavailable = /^(08...|53300|57P0[123])$/
+const socketCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'ENOENT'])
+const driverMessages = /connection terminated|connection ended|timeout exceeded when trying to connect|not queryable/i
+
+/** True for what Postgres asks to be repeated: a deadlock or a serialization failure, both rolled back whole. */
+export function wantsRepeat(error: unknown): boolean {
+  const code = codeOf(error)
+  return code === '40P01' || code === '40001'
+}
+
+/**
+ * Turns a driver's error into ours where there is something to say about it; anything else comes back as it was.
+ * `applied` is what is known about the effect: a statement cut off while committing may have been applied.
+ */
+export function failure(error: unknown, doing: string, applied: 'no' | 'unknown'): unknown {
+  if (error instanceof FencepostError) return error
+  const code = codeOf(error)
+  if (code === '42P01' || code === '3F000' || code === '42883') {
+    return new FencepostError(
+      'schema_missing',
+      `${doing}: the schema is not there (${messageOf(error)}). Run the migrations of this engine first.`,
+      { cause: error },
+    )
+  }
+  const lost =
+    (code !== undefined && (unavailable.test(code) || socketCodes.has(code))) || driverMessages.test(messageOf(error))
+  if (!lost) return error
+  return new FencepostError(
+    'database_unavailable',
+    `${doing}: Postgres could not be reached (${messageOf(error)}). ` +
+      (applied === 'no'
+        ? 'Nothing was written; try again.'
+        : 'It is not known whether this was written: the connection broke while it ran. Repeating is safe for ' +
+          'everything an attempt does, because of its fence; for a submission only with a dedup key.'),
+    { cause: error, details: { doing, applied }, retryable: true },
+  )
+}
+
+function codeOf(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | null)?.code
+  return typeof code === 'string' ? code : undefined
+}
+
+function messageOf(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(messageOf).join('; ')
+  return error instanceof Error ? error.message : String(error)
+}

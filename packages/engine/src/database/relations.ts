@@ -1,0 +1,27 @@
+import { identifier, raw, sql, type Sql } from './sql.ts'
+
+/** The relations and functions of one engine's schema, ready to be spliced into statements. */
+export type Relations = ReturnType<typeof relationsOf>
+
+export function relationsOf(schema: string) {
+  const within = (name: string): Sql => sql`${identifier(schema)}.${identifier(name)}`
+  return {
+    schema,
+    liveJobs: within('live_jobs'),
+    finishedJobs: within('finished_jobs'),
+    jobs: within('jobs'),
+    jobEvents: within('job_events'),
+    storedEvents: within('stored_events'),
+    jobSteps: within('job_steps'),
+    resourceLocks: within('resource_locks'),
+    slots: within('slots'),
+    workers: within('workers'),
+    settings: within('settings'),
+    migrations: within('migrations'),
+    newJobId: within('new_job_id'),
+    jobIdFloor: within('job_id_floor'),
+    /** Postgres's time, movable in tests. */
+    now: sql`${within('clock')}()`,
+    nextEventId: sql`nextval(${raw(`'${identifier(schema).text.replaceAll("'", "''")}.event_ids'`)})`,
+  }
+}

@@ -1,0 +1,318 @@
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import { Attempt } from './attempt/attempt.ts'
+import { execute, outcomeOf, outcomeOfError, unknownOperation } from './attempt/run.ts'
+import { settle, settleAll, type Outcome } from './attempt/settle.ts'
+import { checkInteger, checkKey, storableText } from './check.ts'
+import type { Context } from './context.ts'
+import type { CallerClient, Db } from './database/database.ts'
+import { FencepostError } from './errors.ts'
+import { checkId } from './ids.ts'
+import { cancelTrees, type Cancelled } from './lifecycle/cancel.ts'
+import { claim, claimById } from './lifecycle/claim.ts'
+import { closeParents } from './lifecycle/close.ts'
+import { deleteJob, type Deleted } from './lifecycle/delete.ts'
+import { drainLevels, getDrain, setDrain, type Drain, type DrainLevel } from './lifecycle/drain.ts'
+import { sweep, type Swept } from './lifecycle/expire.ts'
+import type { Settled } from './lifecycle/outcome.ts'
+import { recover, type Recovered } from './lifecycle/recover.ts'
+import { renew } from './lifecycle/renew.ts'
+import { removeOldJobs } from './lifecycle/retain.ts'
+import { prepareSubmission, type Submission, type SubmitOptions } from './lifecycle/submission.ts'
+import { insertSubmissions, isKeyed, type Submitted } from './lifecycle/submit.ts'
+import { operationDefaults, type Operation } from './operation.ts'
+import { explainJob, type Explanation } from './read/explain.ts'
+import { listEvents, type EventsOptions, type JobEvent } from './read/events.ts'
+import { getJob, type Job } from './read/job.ts'
+import { listJobs, type ListOptions } from './read/list.ts'
+import { getPipeline, unfinishedOf, type Pipeline } from './read/pipeline.ts'
+
+/** Options of one submission, and whose transaction it belongs to. */
+export interface EngineSubmitOptions extends SubmitOptions {
+  /** The caller's `pg` client, with his transaction open: the job exists if that commits. Call wake() after it has. */
+  client?: CallerClient
+}
+
+/** One of many submissions. */
+export interface SubmitItem<Input> {
+  payload: Input
+  options?: SubmitOptions
+}
+
+export interface EngineClaimOptions {
+  limit?: number
+  queue?: string
+  /** Names of operations; all that the engine was opened with when left out. */
+  operations?: readonly string[]
+  workerId?: string
+  leaseMs?: number
+}
+
+export type ClaimAnswer =
+  | { claimed: true; attempt: Attempt }
+  /** Somebody else won, it is not due, it is finished, its slot is busy, …: explain() tells. */
+  | { claimed: false }
+
+export type Aborted = { aborted: true; jobIds: string[] } | { aborted: false; why: 'not_found' | 'nothing_to_abort' }
+
+/** Jobs on one Postgres schema. Made by openEngine(). */
+export class Engine {
+  /** Names this process in what it claims. */
+  readonly workerId: string
+  readonly #context: Context
+  readonly #close: () => Promise<void>
+
+  constructor(context: Context, options: { workerId: string | undefined; close: () => Promise<void> }) {
+    this.#context = context
+    this.#close = options.close
+    this.workerId = options.workerId ?? `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`
+  }
+
+  get #db(): Db {
+    return this.#context.database
+  }
+
+  /** Submits one job. A conflict on its lock or dedup key is an answer that names the holder, not an error. */
+  async submit<Input>(
+    operation: Operation<Input> | string,
+    payload: Input,
+    options: EngineSubmitOptions = {},
+  ): Promise<Submitted> {
+    const { client, ...rest } = options
+    const submission = await this.#prepare(this.#operation(operation), payload, rest)
+    const [answer] = await this.#submit([submission], client)
+    return answer as Submitted
+  }
+
+  /** Submits many jobs of one operation in one transaction; those in conflict are answered so, the others go in. */
+  async submitMany<Input>(
+    operation: Operation<Input> | string,
+    items: readonly SubmitItem<Input>[],
+    options: { client?: CallerClient } = {},
+  ): Promise<Submitted[]> {
+    const found = this.#operation(operation)
+    const submissions = await Promise.all(items.map((item) => this.#prepare(found, item.payload, item.options ?? {})))
+    return this.#submit(submissions, options.client)
+  }
+
+  async #prepare(operation: Operation, payload: unknown, options: SubmitOptions): Promise<Submission> {
+    return prepareSubmission(operation, payload, options, this.#context.limits.maxPayloadBytes)
+  }
+
+  async #submit(submissions: readonly Submission[], client: CallerClient | undefined): Promise<Submitted[]> {
+    const { database, wake } = this.#context
+    const write = (db: Db) => insertSubmissions(db, submissions, { from: 'submitter' })
+    if (client !== undefined) return write(database.join(client))
+    const answers = submissions.some(isKeyed) ? await database.transaction('submit', write) : await write(database)
+    wake.queues(submissions.filter((_, nth) => answers[nth]?.submitted).map(({ queue }) => queue))
+    return answers
+  }
+
+  /** Tells workers of these queues that there is work: after a commit of your own. */
+  wake(...queues: string[]): void {
+    this.#context.wake.queues(queues.length > 0 ? queues : [operationDefaults.queue])
+  }
+
+  /** Claims due jobs. Finding none, it sweeps and looks once more. */
+  async claim(options: EngineClaimOptions = {}): Promise<Attempt[]> {
+    const wanted = { ...this.#claimWith(options), queue: options.queue ?? operationDefaults.queue }
+    const limit = checkInteger(options.limit ?? 1, 'limit', 1, 10_000)
+    let found = await claim(this.#db, { ...wanted, limit })
+    if (found.length === 0) {
+      const swept = await sweep(this.#context.database)
+      if (swept !== undefined && swept.expired.length + swept.failed.length + swept.closed.length > 0) {
+        found = await claim(this.#db, { ...wanted, limit })
+      }
+    }
+    return found.map((claimed) => new Attempt(this.#context, claimed))
+  }
+
+  /** Claims one given job, for push dispatch, and says whether this caller owns it now. */
+  async claimJob(jobId: string, options: Omit<EngineClaimOptions, 'limit' | 'queue'> = {}): Promise<ClaimAnswer> {
+    const claimed = await claimById(this.#db, checkId(jobId), this.#claimWith(options))
+    return claimed === undefined ? { claimed: false } : { claimed: true, attempt: new Attempt(this.#context, claimed) }
+  }
+
+  #claimWith(options: EngineClaimOptions): { leases: Record<string, number>; workerId: string } {
+    const { operations } = this.#context
+    const names = options.operations ?? [...operations.keys()]
+    const leases: Record<string, number> = {}
+    for (const name of names) {
+      leases[name] = checkInteger(options.leaseMs ?? this.#operation(name).leaseMs, 'leaseMs', 1)
+    }
+    return { leases, workerId: checkKey(options.workerId, 'workerId') ?? this.workerId }
+  }
+
+  /** Renews the leases of all these attempts in one statement; the signals of those whose fence is lost fire. */
+  async renew(attempts: readonly Attempt[]): Promise<{ lost: Attempt[] }> {
+    const lost = new Set(
+      (
+        await renew(
+          this.#db,
+          attempts.map(({ claimed }) => claimed),
+        )
+      ).map((one) => one.attemptId),
+    )
+    const gone = attempts.filter(({ attemptId }) => lost.has(attemptId))
+    for (const attempt of gone) attempt.abort('fence_lost')
+    return { lost: gone }
+  }
+
+  /** Runs the attempt's handler once and settles it. Leases are not renewed meanwhile: that is a worker's task. */
+  async run(attempt: Attempt): Promise<Settled & { outcome: Outcome }> {
+    const outcome = await execute(this.#context, attempt)
+    return { ...(await this.settle(attempt, outcome)), outcome }
+  }
+
+  /** Completes the attempt, with the jobs it has chained. A result of defer() makes its job wait for the children. */
+  async complete(attempt: Attempt, result?: unknown): Promise<Settled> {
+    return this.settle(attempt, await outcomeOf(this.#context, attempt, result))
+  }
+
+  /** Reports an error: the job is retried after a delay while attempts remain, unless it is a PermanentError. */
+  async fail(attempt: Attempt, error: unknown): Promise<Settled> {
+    return this.settle(attempt, outcomeOfError(error))
+  }
+
+  /** Gives the job back, due at once, without spending the attempt: its worker is going away. */
+  async release(attempt: Attempt, reason: string): Promise<Settled> {
+    return this.settle(attempt, { kind: 'released', reason: storableText(reason) })
+  }
+
+  /** Writes what an attempt came to, under its fence; lets go of what it still holds if the fence is lost. */
+  async settle(attempt: Attempt, outcome: Outcome): Promise<Settled> {
+    const settled = await settle(this.#context, attempt.claimed, outcome)
+    if (!settled.settled) await attempt.letGo()
+    return settled
+  }
+
+  /** The same for many attempts at once: their completions are one statement. Answers in order. */
+  async settleAll(settlements: readonly { attempt: Attempt; outcome: Outcome }[]): Promise<Settled[]> {
+    const answers = await settleAll(
+      this.#context,
+      settlements.map(({ attempt, outcome }) => ({ claimed: attempt.claimed, outcome })),
+    )
+    for (const [nth, { attempt }] of settlements.entries()) if (!answers[nth]?.settled) await attempt.letGo()
+    return answers
+  }
+
+  /** Cancels a pending or running job, with everything that descends from it. */
+  async cancel(jobId: string, options: { by?: string } = {}): Promise<Cancelled> {
+    const id = checkId(jobId)
+    const cancelled = await this.#cancel([id], options.by)
+    if (cancelled.includes(id)) return { cancelled: true, jobIds: cancelled }
+    const job = await getJob(this.#db, id)
+    if (job === undefined) return { cancelled: false, why: 'not_found' }
+    return { cancelled: false, why: 'finished', status: job.status as 'completed' | 'failed' | 'cancelled' }
+  }
+
+  async #cancel(jobIds: readonly string[], by: string | undefined): Promise<string[]> {
+    const { database, wake } = this.#context
+    const rows = await cancelTrees(database, jobIds, checkKey(by, 'by'))
+    wake.cancelled(rows.running)
+    await closeParents(database, rows.parents)
+    return rows.jobIds
+  }
+
+  /** Puts a stuck running job back, if its claim is older than the stale timeout. */
+  async recover(jobId: string, options: { by?: string } = {}): Promise<Recovered> {
+    const { limits, wake } = this.#context
+    const id = checkId(jobId)
+    const answer = await recover(this.#db, id, { staleMs: limits.staleMs, by: checkKey(options.by, 'by') })
+    if (answer.recovered) {
+      const job = await getJob(this.#db, id)
+      if (job !== undefined) wake.queues([job.queue])
+    }
+    return answer
+  }
+
+  /** Hides a finished job from reads. */
+  async delete(jobId: string, options: { by?: string } = {}): Promise<Deleted> {
+    return deleteJob(this.#db, checkId(jobId), checkKey(options.by, 'by'))
+  }
+
+  /** Expires what has fallen silent, closes parents, frees locks; undefined when another process is doing so. */
+  async sweep(): Promise<Swept | undefined> {
+    return sweep(this.#context.database)
+  }
+
+  /** Removes finished jobs older than the retention time, in batches, until none is left; says how many. */
+  async retain(options: { batch?: number } = {}): Promise<number> {
+    const batch = checkInteger(options.batch ?? 1000, 'batch', 1, 100_000)
+    let removed = 0
+    for (;;) {
+      const some = await removeOldJobs(this.#db, { retentionMs: this.#context.limits.retentionMs, batch })
+      removed += some
+      if (some === 0) return removed
+    }
+  }
+
+  /** Refuses new submissions, or submissions and claims, in all processes; 'off' ends it. */
+  async setDrain(level: DrainLevel, options: { by?: string } = {}): Promise<void> {
+    if (!drainLevels.includes(level)) {
+      throw new FencepostError('options_invalid', `drain is ${String(level)}; give one of ${drainLevels.join(', ')}.`)
+    }
+    await setDrain(this.#db, level, checkKey(options.by, 'by'))
+  }
+
+  async drain(): Promise<Drain> {
+    return getDrain(this.#db)
+  }
+
+  /** The job, or undefined where there is none or it was deleted. */
+  async get(jobId: string): Promise<Job | undefined> {
+    return getJob(this.#db, checkId(jobId))
+  }
+
+  /** Jobs that fit every filter, newest first. */
+  async list(options: ListOptions = {}): Promise<Job[]> {
+    return listJobs(this.#db, options)
+  }
+
+  /** The events of a job, oldest first. */
+  async events(jobId: string, options: EventsOptions = {}): Promise<JobEvent[]> {
+    return listEvents(this.#db, checkId(jobId), options)
+  }
+
+  /** The children of a job, newest first. */
+  async children(jobId: string, options: Pick<ListOptions, 'status' | 'after' | 'limit'> = {}): Promise<Job[]> {
+    return listJobs(this.#db, { ...options, parentJobId: jobId })
+  }
+
+  /** Why a job is not running; undefined where there is no such job. */
+  async explain(jobId: string): Promise<Explanation | undefined> {
+    return explainJob(this.#db, checkId(jobId))
+  }
+
+  /** The pipeline and its jobs; undefined where no job belongs to it. */
+  async pipeline(pipelineId: string): Promise<Pipeline | undefined> {
+    return getPipeline(this.#db, checkId(pipelineId, 'pipeline id'))
+  }
+
+  /** Cancels every unfinished job of a pipeline. */
+  async abortPipeline(pipelineId: string, options: { by?: string } = {}): Promise<Aborted> {
+    const id = checkId(pipelineId, 'pipeline id')
+    const jobIds: string[] = []
+    // A job that completes meanwhile may chain the next one; that shows up as soon as the first is gone.
+    for (;;) {
+      const unfinished = await unfinishedOf(this.#db, id)
+      if (unfinished.length === 0) break
+      jobIds.push(...(await this.#cancel(unfinished, options.by)))
+    }
+    if (jobIds.length > 0) return { aborted: true, jobIds }
+    const known = (await this.pipeline(id)) !== undefined
+    return { aborted: false, why: known ? 'nothing_to_abort' : 'not_found' }
+  }
+
+  /** Sends the wake-ups that are waiting and closes the connections; stops an embedded Postgres that nobody else uses. */
+  async close(): Promise<void> {
+    await this.#close()
+  }
+
+  #operation(operation: Operation | string): Operation {
+    const name = typeof operation === 'string' ? operation : operation.name
+    const found = this.#context.operations.get(name)
+    if (found === undefined) throw unknownOperation(String(name))
+    return found
+  }
+}

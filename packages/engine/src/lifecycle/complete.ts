@@ -1,0 +1,73 @@
+import type { Db } from '../database/database.ts'
+import { sql, type Sql } from '../database/sql.ts'
+import { dashedId } from '../ids.ts'
+import type { Fence } from './outcome.ts'
+
+/*
+ * complete: running → completed, by the attempt that holds the fence.
+ *
+ * One statement for a whole batch. The fence is two arrays and not a join on unnest(), which Postgres plans as a nested
+ * loop; it is exact all the same, because an attempt id belongs to one job only. The row is deleted first and the
+ * finished record made from what was really deleted, so a late report finds nothing and writes nothing.
+ */
+
+export interface Completion extends Fence {
+  /** The result as JSON text. */
+  result?: string | undefined
+  /** True when this attempt chains a job: its job then belongs to a pipeline, its own if to no other. */
+  chains?: boolean
+}
+
+/** An attempt whose settlement was written. */
+export interface SettledRow {
+  job_id: string
+  attempt_id: string
+  parent_job_id: string | null
+  pipeline_id: string | null
+}
+
+/** Completes every attempt that still holds its fence; those are returned. */
+export async function complete(db: Db, completions: readonly Completion[]): Promise<SettledRow[]> {
+  if (completions.length === 0) return []
+  return db.query<SettledRow>('complete', completeStatement(db, completions))
+}
+
+/** The statement, for the test that reads its plan. */
+export function completeStatement({ t }: Pick<Db, 't'>, completions: readonly Completion[]): Sql {
+  const results = completions
+    .filter(({ result }) => result !== undefined && result !== 'null')
+    .map(({ jobId, result }) => `"${dashedId(jobId)}":${result}`)
+  const chaining = completions.filter(({ chains }) => chains).map(({ jobId }) => jobId)
+  return sql`
+    with ended as (
+      delete from ${t.liveJobs}
+       where job_id = any(${completions.map(({ jobId }) => jobId)}::uuid[])
+         and attempt_id = any(${completions.map(({ attemptId }) => attemptId)}::uuid[])
+         and status = 'running'
+      returning *
+    ),
+    finished as (
+      insert into ${t.finishedJobs} (
+        job_id, operation, queue, payload, status, priority, run_after, attempt_id, attempts, max_attempts, locked_by,
+        locked_at, lock_key, slot_key, dedup_key, parent_job_id, pipeline_id, progress_current, progress_total, result,
+        submitted_at, submitted_by, started_at, completed_at, submitted_event_id, started_event_id, completed_event_id)
+      select job_id, operation, queue, payload, 'completed', priority, run_after, attempt_id, attempts, max_attempts,
+             locked_by, locked_at, lock_key, slot_key, dedup_key, parent_job_id,
+             case when job_id = any(${chaining}::uuid[]) then coalesce(pipeline_id, job_id) else pipeline_id end,
+             progress_current, progress_total, ${`{${results.join(',')}}`}::jsonb -> job_id::text,
+             submitted_at, submitted_by, started_at, ${t.now}, submitted_event_id, started_event_id, ${t.nextEventId}
+        from ended
+    ),
+    unlocked as (
+      delete from ${t.resourceLocks}
+       where lock_key = any(array(select lock_key from ended where lock_key is not null))
+         and job_id = any(array(select job_id from ended where lock_key is not null))
+         and attempt_id = any(array(select attempt_id from ended where lock_key is not null))
+    ),
+    left_slots as (
+      update ${t.slots} set held_until = null, attempt_id = null
+       where slot_key = any(array(select slot_key from ended where slot_key is not null))
+         and job_id = any(array(select job_id from ended where slot_key is not null))
+    )
+    select job_id, attempt_id, parent_job_id, pipeline_id from ended`
+}

@@ -1,0 +1,80 @@
+import type { Db } from '../database/database.ts'
+import { sql, type Sql } from '../database/sql.ts'
+import type { Fence } from './outcome.ts'
+
+/*
+ * The parts that every way out of `running` shares, as CTEs over `ended`: the rows that are to change, locked.
+ *
+ * Whoever ends an attempt takes its row `for update` (or deletes it). What an attempt does while it lives takes less:
+ * renewing and progress update no key, and its own transactions hold the row `for key share`. So renewals pass an open
+ * transaction of the handler, and nothing can end the attempt between its fence check and its commit.
+ */
+
+/** The rows of the attempts that still hold their fence, locked in id order. */
+export function endedByFence({ t }: Pick<Db, 't'>, fences: readonly Fence[]): Sql {
+  return sql`
+    ended as (
+      select * from ${t.liveJobs}
+       where job_id = any(${fences.map(({ jobId }) => jobId)}::uuid[])
+         and attempt_id = any(${fences.map(({ attemptId }) => attemptId)}::uuid[])
+         and status = 'running'
+       order by job_id
+         for update
+    )`
+}
+
+/** Moves `ended` to finished_jobs. Each part is an expression over the row, named `job`. */
+export function finishEnded(
+  { t }: Pick<Db, 't'>,
+  row: { status: Sql; error: Sql; errorCode: Sql; result?: Sql; attemptId?: Sql },
+): Sql {
+  return sql`
+    gone as (
+      delete from ${t.liveJobs} where job_id = any(array(select job_id from ended))
+    ),
+    finished as (
+      insert into ${t.finishedJobs} (
+        job_id, operation, queue, payload, status, priority, run_after, attempt_id, attempts, max_attempts, locked_by,
+        locked_at, lock_key, slot_key, dedup_key, parent_job_id, pipeline_id, children_total, deferred_at,
+        progress_current, progress_total, result, error, error_code, submitted_at, submitted_by, started_at,
+        completed_at, submitted_event_id)
+      select job.job_id, operation, queue, payload, ${row.status}, priority, run_after,
+             ${row.attemptId ?? sql`attempt_id`}, attempts, max_attempts, locked_by, locked_at, lock_key, slot_key,
+             dedup_key, parent_job_id, pipeline_id, children_total, deferred_at, progress_current, progress_total,
+             ${row.result ?? sql`result`}, ${row.error}, ${row.errorCode}, submitted_at, submitted_by, started_at,
+             ${t.now}, submitted_event_id
+        from ended job
+    )`
+}
+
+/** Writes down when the attempts of `ended` had started, which nobody can derive any more once they are over. */
+export function rememberStart({ t }: Pick<Db, 't'>): Sql {
+  return sql`
+    started as (
+      insert into ${t.storedEvents} (id, job_id, attempt_id, ts, event, fields)
+      select started_event_id, job_id, attempt_id, locked_at, 'job.started',
+             jsonb_build_object('worker', locked_by, 'attempt', attempts)
+        from ended where started_event_id is not null
+    )`
+}
+
+/** Frees the locks and slots of `ended`, whose jobs are over. */
+export function freeEnded({ t }: Pick<Db, 't'>): Sql {
+  return sql`
+    unlocked as (
+      delete from ${t.resourceLocks}
+       where lock_key = any(array(select lock_key from ended where lock_key is not null))
+         and (job_id, coalesce(attempt_id, job_id)) in (select job_id, coalesce(attempt_id, job_id) from ended)
+    ),
+    ${leaveSlots({ t })}`
+}
+
+/** Lets the next job of each slot of `ended` in. */
+export function leaveSlots({ t }: Pick<Db, 't'>): Sql {
+  return sql`
+    left_slots as (
+      update ${t.slots} set held_until = null, attempt_id = null
+       where slot_key = any(array(select slot_key from ended where slot_key is not null))
+         and job_id = any(array(select job_id from ended))
+    )`
+}

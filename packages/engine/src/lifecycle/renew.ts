@@ -1,0 +1,51 @@
+import type { Db } from '../database/database.ts'
+import { sql } from '../database/sql.ts'
+import { dashedId } from '../ids.ts'
+import type { Fence } from './outcome.ts'
+
+/** What a worker needs to know of an attempt to keep it alive. */
+export interface Held extends Fence {
+  leaseMs: number
+  lockKey?: string | undefined
+  slotKey?: string | undefined
+}
+
+/**
+ * renew: one statement for all attempts of a process; the answer is those whose fence is lost.
+ *
+ * A row that somebody else has locked is skipped rather than waited for, so that one of them cannot make all leases
+ * lapse; it still counts as held. An attempt whose job was cancelled is lost, but while its worker keeps renewing, the
+ * lock and the slot stay closed: its handler may still be at work on them.
+ */
+export async function renew(db: Db, held: readonly Held[]): Promise<Fence[]> {
+  if (held.length === 0) return []
+  const { t } = db
+  const jobIds = held.map(({ jobId }) => jobId)
+  const attemptIds = held.map(({ attemptId }) => attemptId)
+  const leases = JSON.stringify(Object.fromEntries(held.map((one) => [dashedId(one.attemptId), one.leaseMs])))
+  const leaseUntil = sql`${t.now} + (${leases}::jsonb ->> attempt_id::text)::integer * interval '1 millisecond'`
+  const current = sql`job_id = any(${jobIds}::uuid[]) and attempt_id = any(${attemptIds}::uuid[])`
+  const rows = await db.query<{ attempt_id: string }>(
+    'renew',
+    sql`
+    with free as (
+      select job_id from ${t.liveJobs} where ${current} and status = 'running'
+       order by job_id for no key update skip locked
+    ),
+    renewed as (
+      update ${t.liveJobs} set lease_until = ${leaseUntil}
+       where job_id = any(array(select job_id from free)) and ${current} and status = 'running'
+    ),
+    locks as (
+      update ${t.resourceLocks} set expires_at = ${leaseUntil}
+       where lock_key = any(${held.flatMap(({ lockKey }) => lockKey ?? [])}::text[]) and ${current}
+    ),
+    slots as (
+      update ${t.slots} set held_until = ${leaseUntil}
+       where slot_key = any(${held.flatMap(({ slotKey }) => slotKey ?? [])}::text[]) and ${current}
+    )
+    select attempt_id from ${t.liveJobs} where ${current} and status = 'running'`,
+  )
+  const still = new Set(rows.map((row) => row.attempt_id))
+  return held.filter(({ attemptId }) => !still.has(attemptId)).map(({ jobId, attemptId }) => ({ jobId, attemptId }))
+}

@@ -1,0 +1,70 @@
+import { checkInteger, checkKey, checkTime, maxInteger } from '../check.ts'
+import { checkId } from '../ids.ts'
+import { FencepostError } from '../errors.ts'
+import { encodeJson } from '../json.ts'
+import { checkQueue, parsePayload, type Operation } from '../operation.ts'
+
+/** What can be said about a job when it is submitted, chained or made a child. */
+export interface SubmitOptions {
+  /** Smaller is sooner. */
+  priority?: number
+  /** Not before this time. */
+  runAfter?: Date | string
+  /** Not before this many milliseconds from now, by Postgres's clock. */
+  delayMs?: number
+  maxAttempts?: number
+  queue?: string
+  /** Instead of the operation's own lock, slot or dedup key. */
+  lockKey?: string
+  slotKey?: string
+  dedupKey?: string
+  pipelineId?: string
+  /** Who asks for it; kept in the job's first event. */
+  by?: string
+}
+
+/** A job that has passed every check and waits to be written. */
+export interface Submission {
+  operation: string
+  queue: string
+  payload: string
+  priority: number
+  runAfter: string | undefined
+  delayMs: number
+  maxAttempts: number
+  lockKey: string | undefined
+  slotKey: string | undefined
+  dedupKey: string | undefined
+  pipelineId: string | undefined
+  by: string | undefined
+}
+
+const minInteger = -2_147_483_648
+
+/** Checks everything about a job before anything is written. */
+export async function prepareSubmission(
+  operation: Operation,
+  payload: unknown,
+  options: SubmitOptions,
+  maxPayloadBytes: number,
+): Promise<Submission> {
+  const parsed = await parsePayload(operation, payload)
+  if (options.runAfter !== undefined && options.delayMs !== undefined) {
+    throw new FencepostError('options_invalid', 'Both runAfter and delayMs are given; give one of them.')
+  }
+  return {
+    operation: operation.name,
+    queue: options.queue === undefined ? operation.queue : checkQueue(options.queue),
+    // What was given, not what the schema made of it: the schema reads it again when the job runs.
+    payload: encodeJson(payload, `The payload for operation ${operation.name}`, maxPayloadBytes),
+    priority: checkInteger(options.priority ?? 0, 'priority', minInteger),
+    runAfter: options.runAfter === undefined ? undefined : checkTime(options.runAfter, 'runAfter'),
+    delayMs: checkInteger(options.delayMs ?? 0, 'delayMs', 0, maxInteger),
+    maxAttempts: checkInteger(options.maxAttempts ?? operation.maxAttempts, 'maxAttempts', 1),
+    lockKey: checkKey(options.lockKey ?? operation.lock?.(parsed), 'lock key'),
+    slotKey: checkKey(options.slotKey ?? operation.slot?.(parsed), 'slot key'),
+    dedupKey: checkKey(options.dedupKey ?? operation.dedup?.(parsed), 'dedup key'),
+    pipelineId: options.pipelineId === undefined ? undefined : checkId(options.pipelineId, 'pipeline id'),
+    by: checkKey(options.by, 'by'),
+  }
+}

@@ -1,0 +1,192 @@
+import type { Db } from '../database/database.ts'
+import { sql, type Sql } from '../database/sql.ts'
+import type { Submission } from './submission.ts'
+
+/*
+ * submit: (nothing) → pending.
+ *
+ * Without keys a submission is one insert. With a lock or dedup key it is a few statements of one transaction: take
+ * the locks, insert what got its lock, give back the locks of what a dedup key kept out, look up who is in the way.
+ * Lock order: resource_locks (by key), then live_jobs. A conflict with a transaction still open waits for its end.
+ */
+
+/** What became of one submission. */
+export type Submitted =
+  | { submitted: true; jobId: string }
+  /** Another job holds the lock; `attemptId` names its attempt while one is, or may be, at work. */
+  | { submitted: false; why: 'locked'; lockKey: string; holder: { jobId: string; attemptId: string | undefined } }
+  /** Another job with this dedup key is pending or running. */
+  | { submitted: false; why: 'duplicate'; dedupKey: string; holder: { jobId: string } }
+  /** New work is refused; see drain. */
+  | { submitted: false; why: 'drained' }
+
+/** Where jobs come from: submitted from outside, or made by a running job. */
+export type Origin =
+  | { from: 'submitter' }
+  | { from: 'parent'; parentJobId: string; pipelineId: string | undefined }
+  | { from: 'chain'; pipelineId: string }
+
+/** True when a submission takes more than one statement. */
+export function isKeyed({ lockKey, dedupKey }: Submission): boolean {
+  return lockKey !== undefined || dedupKey !== undefined
+}
+
+/** Writes the submissions, in order; the answers are in the same order. Runs inside whatever transaction `db` is. */
+export async function insertSubmissions(
+  db: Db,
+  submissions: readonly Submission[],
+  origin: Origin,
+  tries = 5,
+): Promise<Submitted[]> {
+  if (submissions.length === 0) return []
+  if (!submissions.some(isKeyed)) {
+    const jobIds = await insertJobs(db, submissions, undefined, origin)
+    return submissions.map((_, nth) => answerOf(jobIds[nth]))
+  }
+  if (origin.from === 'submitter' && (await refusesSubmissions(db))) return submissions.map(() => answerOf(undefined))
+  const ids = await drawIds(db, submissions.length)
+  const rows = submissions.map((submission, nth) => ({ submission, jobId: ids[nth] as string }))
+  const locked = await takeLocks(db, rows)
+  const allowed = rows.filter(({ submission, jobId }) => submission.lockKey === undefined || locked.has(jobId))
+  const inserted = new Set(
+    await insertJobs(
+      db,
+      allowed.map(({ submission }) => submission),
+      allowed.map(({ jobId }) => jobId),
+      origin,
+    ),
+  )
+  await giveBackLocks(
+    db,
+    allowed.filter(({ jobId }) => locked.has(jobId) && !inserted.has(jobId)),
+  )
+  const answers: Submitted[] = []
+  for (const { submission, jobId } of rows) {
+    const answer: Submitted | undefined = inserted.has(jobId)
+      ? { submitted: true, jobId }
+      : await conflictOf(db, submission, locked.has(jobId))
+    if (answer !== undefined) answers.push(answer)
+    else if (tries > 1) answers.push(...(await insertSubmissions(db, [submission], origin, tries - 1)))
+    else throw new Error(`The keys of a ${submission.operation} job change hands faster than they can be looked at.`)
+  }
+  return answers
+}
+
+// Without keys nothing but drain keeps a job out, and it keeps out all of them.
+function answerOf(jobId: string | undefined): Submitted {
+  return jobId === undefined ? { submitted: false, why: 'drained' } : { submitted: true, jobId }
+}
+
+/** True when new work is refused, at either level of drain. Children and chained jobs are not new work. */
+async function refusesSubmissions(db: Db): Promise<boolean> {
+  const rows = await db.query('submit.drain', sql`select where not ${submissionsAllowed(db)}`)
+  return rows.length > 0
+}
+
+function submissionsAllowed({ t }: Db): Sql {
+  return sql`not exists (select from ${t.settings} where key = 'drain' and value <> 'off')`
+}
+
+async function drawIds(db: Db, count: number): Promise<string[]> {
+  const { t } = db
+  const rows = await db.query<{ job_id: string }>(
+    'submit.ids',
+    sql`select ${t.newJobId}(${t.now}, nth) as job_id from generate_series(1, ${count}::integer) nth order by nth`,
+  )
+  return rows.map((row) => row.job_id)
+}
+
+async function takeLocks(db: Db, rows: readonly { submission: Submission; jobId: string }[]): Promise<Set<string>> {
+  const { t } = db
+  const first = new Map<string, string>() // of several jobs that want one lock, the first gets it
+  for (const { submission, jobId } of rows) {
+    if (submission.lockKey !== undefined && !first.has(submission.lockKey)) first.set(submission.lockKey, jobId)
+  }
+  if (first.size === 0) return new Set()
+  // A lock whose lease has passed is taken over only when its job is gone: while the job lives, the lock is its own.
+  // The expiry is compared on the newest version of the row, so that of two takers one finds it renewed.
+  const taken = await db.query<{ job_id: string }>(
+    'submit.locks',
+    sql`insert into ${t.resourceLocks} as held (lock_key, job_id, acquired_at)
+        select lock_key, job_id, ${t.now}
+          from unnest(${[...first.keys()]}::text[], ${[...first.values()]}::uuid[]) wanted (lock_key, job_id)
+         order by lock_key
+        on conflict (lock_key) do update
+           set job_id = excluded.job_id, attempt_id = null, acquired_at = excluded.acquired_at, expires_at = null
+         where held.expires_at <= ${t.now}
+           and not exists (select from ${t.liveJobs} job where job.job_id = held.job_id)
+        returning job_id`,
+  )
+  return new Set(taken.map((row) => row.job_id))
+}
+
+async function insertJobs(
+  db: Db,
+  submissions: readonly Submission[],
+  ids: readonly string[] | undefined,
+  origin: Origin,
+): Promise<string[]> {
+  if (submissions.length === 0) return []
+  const { t } = db
+  const allowed = origin.from === 'submitter' ? submissionsAllowed(db) : sql`true`
+  // Only where it can matter: an insert that may conflict costs more.
+  const onConflict = submissions.some(({ dedupKey }) => dedupKey !== undefined)
+    ? sql`on conflict (dedup_key) where dedup_key is not null do nothing`
+    : sql``
+  const parentJobId = origin.from === 'parent' ? origin.parentJobId : null
+  const pipelineId = origin.from === 'submitter' ? null : (origin.pipelineId ?? null)
+  const column = <Key extends keyof Submission>(key: Key) => submissions.map((submission) => submission[key] ?? null)
+  const rows = await db.query<{ job_id: string }>(
+    'submit.jobs',
+    sql`insert into ${t.liveJobs} (job_id, operation, queue, payload, priority, run_after, max_attempts, lock_key,
+                                   slot_key, dedup_key, parent_job_id, pipeline_id, submitted_at, submitted_by)
+        select coalesce(given.job_id, ${t.newJobId}(${t.now}, nth)), operation, queue, payload, priority,
+               coalesce(run_after, ${t.now} + delay_ms * interval '1 millisecond'), max_attempts, lock_key,
+               slot_key, dedup_key, ${parentJobId}::uuid,
+               coalesce(pipeline_id, ${pipelineId}::uuid), ${t.now}, submitted_by
+          from unnest(${ids ?? submissions.map(() => null)}::uuid[], ${column('operation')}::text[],
+                      ${column('queue')}::text[], ${column('payload')}::jsonb[], ${column('priority')}::integer[],
+                      ${column('runAfter')}::timestamptz[], ${column('delayMs')}::integer[],
+                      ${column('maxAttempts')}::integer[], ${column('lockKey')}::text[], ${column('slotKey')}::text[],
+                      ${column('dedupKey')}::text[], ${column('pipelineId')}::uuid[], ${column('by')}::text[])
+               with ordinality given (job_id, operation, queue, payload, priority, run_after, delay_ms, max_attempts,
+                                      lock_key, slot_key, dedup_key, pipeline_id, submitted_by, nth)
+         where ${allowed}
+        ${onConflict}
+        returning job_id`,
+  )
+  return rows.map((row) => row.job_id).sort()
+}
+
+async function giveBackLocks(db: Db, rows: readonly { submission: Submission; jobId: string }[]): Promise<void> {
+  if (rows.length === 0) return
+  const { t } = db
+  await db.query(
+    'submit.give_back_locks',
+    sql`delete from ${t.resourceLocks}
+         where lock_key = any(${rows.map(({ submission }) => submission.lockKey)}::text[])
+           and job_id = any(${rows.map(({ jobId }) => jobId)}::uuid[])`,
+  )
+}
+
+/** Who was in the way; undefined if the holder ended between the conflict and this look, and the key is free again. */
+async function conflictOf(db: Db, submission: Submission, hadLock: boolean): Promise<Submitted | undefined> {
+  const { t } = db
+  const { lockKey, dedupKey } = submission
+  if (lockKey !== undefined && !hadLock) {
+    const [holder] = await db.query<{ job_id: string; attempt_id: string | null }>(
+      'submit.lock_holder',
+      sql`select job_id, attempt_id from ${t.resourceLocks} where lock_key = ${lockKey}`,
+    )
+    if (holder === undefined) return undefined
+    const { job_id: jobId, attempt_id: attemptId } = holder
+    return { submitted: false, why: 'locked', lockKey, holder: { jobId, attemptId: attemptId ?? undefined } }
+  }
+  if (dedupKey === undefined) return undefined
+  const [holder] = await db.query<{ job_id: string }>(
+    'submit.dedup_holder',
+    sql`select job_id from ${t.liveJobs} where dedup_key = ${dedupKey}`,
+  )
+  if (holder === undefined) return undefined
+  return { submitted: false, why: 'duplicate', dedupKey, holder: { jobId: holder.job_id } }
+}

@@ -1,0 +1,8 @@
+/** Where the engine writes what a person may want to know; pino fits. */
+export interface Logger {
+  info(fields: Record<string, unknown>, message: string): void
+  warn(fields: Record<string, unknown>, message: string): void
+  error(fields: Record<string, unknown>, message: string): void
+}
+
+export const silentLogger: Logger = { info() {}, warn() {}, error() {} }

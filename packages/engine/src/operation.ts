@@ -1,0 +1,145 @@
+import type { Attempt } from './attempt/attempt.ts'
+import { checkInteger } from './check.ts'
+import { FencepostError } from './errors.ts'
+
+/** The part of the Standard Schema interface that we call; zod, valibot, arktype and others implement it. */
+export interface Schema<Input, Output> {
+  readonly '~standard': {
+    readonly version: 1
+    readonly vendor: string
+    readonly validate: (value: unknown) => SchemaResult<Output> | Promise<SchemaResult<Output>>
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined
+  }
+}
+
+type SchemaResult<Output> =
+  { readonly value: Output; readonly issues?: undefined } | { readonly issues: ReadonlyArray<SchemaIssue> }
+
+interface SchemaIssue {
+  readonly message: string
+  readonly path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined
+}
+
+/** What a handler is given. */
+export interface Run<Payload> {
+  payload: Payload
+  attempt: Attempt
+  /** Fires when the attempt should stop: its fence is lost, its job cancelled, or its worker is going away. */
+  signal: AbortSignal
+}
+
+export interface RetryPolicy {
+  /** Delay before the second attempt; it doubles with every further one. */
+  firstDelayMs: number
+  maxDelayMs: number
+}
+
+export interface OperationOptions<Input, Payload> {
+  /** Checks and types the payload: any Standard Schema validator. */
+  payload: Schema<Input, Payload>
+  /** Workers claim by queue. Operations that have workers of their own want a queue of their own. */
+  queue?: string
+  /** The resource that only one job at a time may hold, from submission to its end. */
+  lock?: (payload: Payload) => string | undefined
+  /** The slot in which only one job at a time runs, and of which the last one claimed is current. */
+  slot?: (payload: Payload) => string | undefined
+  /** While a job with this key is pending or running, submitting another is a conflict. */
+  dedup?: (payload: Payload) => string | undefined
+  maxAttempts?: number
+  /** How long an attempt may be silent before it is taken for dead. */
+  leaseMs?: number
+  retry?: Partial<RetryPolicy>
+  run: (run: Run<Payload>) => Promise<unknown>
+}
+
+/**
+ * A named kind of job: how its payload looks, and the handler that runs it. Inside the engine payloads are unknown;
+ * `Input` is what submitting it takes.
+ */
+export interface Operation<Input = unknown> {
+  readonly name: string
+  readonly payload: Schema<unknown, unknown>
+  readonly queue: string
+  readonly lock: ((payload: unknown) => string | undefined) | undefined
+  readonly slot: ((payload: unknown) => string | undefined) | undefined
+  readonly dedup: ((payload: unknown) => string | undefined) | undefined
+  readonly maxAttempts: number
+  readonly leaseMs: number
+  readonly retry: RetryPolicy
+  readonly run: (run: Run<unknown>) => Promise<unknown>
+  readonly '~input'?: Input
+}
+
+export const operationDefaults = {
+  queue: 'default',
+  maxAttempts: 3,
+  leaseMs: 30_000,
+  retry: { firstDelayMs: 1_000, maxDelayMs: 3_600_000 },
+} as const
+
+const namePattern = /^[a-z][a-z0-9_]{0,62}$/
+const queuePattern = /^[a-z][a-z0-9_.-]{0,62}$/
+
+/** Declares an operation. */
+export function operation<Input, Payload>(name: string, options: OperationOptions<Input, Payload>): Operation<Input> {
+  if (!namePattern.test(name)) {
+    throw new FencepostError(
+      'operation_invalid',
+      `${JSON.stringify(name)} is not a name for an operation: lower-case letters, digits and _, at most 63.`,
+    )
+  }
+  const queue = checkQueue(options.queue ?? operationDefaults.queue)
+  // The one place where the payload's type is let go: parsePayload() has run before any of these is called.
+  const { payload, lock, slot, dedup, run } = options as OperationOptions<unknown, unknown>
+  return {
+    name,
+    payload,
+    queue,
+    lock,
+    slot,
+    dedup,
+    maxAttempts: checkInteger(options.maxAttempts ?? operationDefaults.maxAttempts, `maxAttempts of ${name}`, 1),
+    leaseMs: checkInteger(options.leaseMs ?? operationDefaults.leaseMs, `leaseMs of ${name}`, 100),
+    retry: {
+      firstDelayMs: checkInteger(
+        options.retry?.firstDelayMs ?? operationDefaults.retry.firstDelayMs,
+        `retry.firstDelayMs of ${name}`,
+        0,
+      ),
+      maxDelayMs: checkInteger(
+        options.retry?.maxDelayMs ?? operationDefaults.retry.maxDelayMs,
+        `retry.maxDelayMs of ${name}`,
+        0,
+      ),
+    },
+    run,
+  }
+}
+
+/** A queue's name, checked. */
+export function checkQueue(queue: string): string {
+  if (queuePattern.test(queue)) return queue
+  throw new FencepostError(
+    'operation_invalid',
+    `${JSON.stringify(queue)} is not a name for a queue: lower-case letters, digits, _ . and -, at most 63.`,
+  )
+}
+
+/** The payload as the operation's schema reads it, or an error that says what is wrong and where. */
+export async function parsePayload(op: Operation, payload: unknown): Promise<unknown> {
+  const result = await op.payload['~standard'].validate(payload)
+  if (result.issues === undefined) return result.value
+  const issues = result.issues.map((issue) => ({ path: pathOf(issue), message: issue.message }))
+  const first = issues[0]
+  const where = first?.path ? ` at ${first.path}` : ''
+  throw new FencepostError(
+    'payload_invalid',
+    `The payload for operation ${op.name} is not valid${where}: ${first?.message ?? 'no reason given'}` +
+      `${issues.length > 1 ? ` (and ${issues.length - 1} more)` : ''}.`,
+    { details: { operation: op.name, issues } },
+  )
+}
+
+function pathOf(issue: SchemaIssue): string {
+  return (issue.path ?? []).map((segment) => String(typeof segment === 'object' ? segment.key : segment)).join('.')
+}

@@ -1,0 +1,97 @@
+import { checkInteger } from './check.ts'
+import { FencepostError } from './errors.ts'
+import { silentLogger, type Logger } from './logger.ts'
+import type { Operation } from './operation.ts'
+
+/** How an engine is opened. */
+export interface EngineOptions {
+  /** A Postgres URL. Without one, an embedded Postgres is started under `.fencepost/postgres`. */
+  database?: string | undefined
+  /** The schema that holds the engine's relations. */
+  schema?: string
+  operations?: readonly Operation[]
+  /** Run the migrations when opening; otherwise a schema of another version is refused. */
+  migrate?: boolean
+  /** Names this process in what it claims; unique, or left out. */
+  workerId?: string
+  maxConnections?: number
+  connectTimeoutMs?: number
+  /** The largest payload, result, event or step result, as JSON. */
+  maxPayloadBytes?: number
+  /** How old a claim must be before recover() takes its job for stuck. */
+  staleMs?: number
+  /** How long finished jobs are kept by retain(). */
+  retentionMs?: number
+  /** How long wake-ups are collected before they are sent as one. */
+  wakeDelayMs?: number
+  logger?: Logger
+}
+
+export interface EngineLimits {
+  maxPayloadBytes: number
+  staleMs: number
+  retentionMs: number
+}
+
+export interface CheckedOptions extends EngineLimits {
+  database: string | undefined
+  schema: string
+  operations: ReadonlyMap<string, Operation>
+  migrate: boolean
+  workerId: string | undefined
+  maxConnections: number
+  connectTimeoutMs: number
+  wakeDelayMs: number
+  logger: Logger
+}
+
+const day = 86_400_000
+
+export const engineDefaults = {
+  schema: 'fencepost',
+  migrate: true,
+  maxConnections: 10,
+  connectTimeoutMs: 10_000,
+  maxPayloadBytes: 1_048_576,
+  staleMs: 1_800_000,
+  retentionMs: 90 * day,
+  wakeDelayMs: 5,
+} as const
+
+const schemaPattern = /^[a-z_][a-z0-9_]{0,50}$/
+
+/** Checks the options once, at the edge, and fills in the defaults. */
+export function checkOptions(options: EngineOptions): CheckedOptions {
+  const schema = options.schema ?? engineDefaults.schema
+  if (!schemaPattern.test(schema) || schema.startsWith('pg_')) {
+    throw new FencepostError(
+      'options_invalid',
+      `schema is ${JSON.stringify(schema)}; give lower-case letters, digits and _, at most 51, not beginning with pg_.`,
+    )
+  }
+  const operations = new Map<string, Operation>()
+  for (const operation of options.operations ?? []) {
+    if (operations.has(operation.name)) {
+      throw new FencepostError('options_invalid', `Two operations are named ${operation.name}; names are unique.`)
+    }
+    operations.set(operation.name, operation)
+  }
+  const number = (name: 'maxConnections' | 'connectTimeoutMs' | 'maxPayloadBytes' | 'wakeDelayMs', min: number) =>
+    checkInteger(options[name] ?? engineDefaults[name], name, min)
+  const duration = (name: 'staleMs' | 'retentionMs') =>
+    checkInteger(options[name] ?? engineDefaults[name], name, 0, Number.MAX_SAFE_INTEGER)
+  return {
+    database: options.database,
+    schema,
+    operations,
+    migrate: options.migrate ?? engineDefaults.migrate,
+    workerId: options.workerId,
+    maxConnections: number('maxConnections', 1),
+    connectTimeoutMs: number('connectTimeoutMs', 1),
+    maxPayloadBytes: number('maxPayloadBytes', 2),
+    wakeDelayMs: number('wakeDelayMs', 0),
+    staleMs: duration('staleMs'),
+    retentionMs: duration('retentionMs'),
+    logger: options.logger ?? silentLogger,
+  }
+}

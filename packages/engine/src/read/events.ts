@@ -1,0 +1,63 @@
+import type { Level } from '../attempt/emit.ts'
+import { checkInteger } from '../check.ts'
+import type { Db } from '../database/database.ts'
+import { sql } from '../database/sql.ts'
+import { FencepostError } from '../errors.ts'
+import type { Json } from '../json.ts'
+
+/** A line in a job's history. */
+export interface JobEvent {
+  /** Ascending within a job; opaque otherwise. */
+  id: string
+  jobId: string
+  attemptId: string | undefined
+  ts: string
+  level: Level
+  event: string
+  message: string | undefined
+  fields: Json
+}
+
+interface EventRow {
+  id: bigint
+  job_id: string
+  attempt_id: string | null
+  ts: string
+  level: Level
+  event: string
+  message: string | null
+  fields: Json
+}
+
+export interface EventsOptions {
+  /** Only events after this one. */
+  after?: string
+  limit?: number
+}
+
+export const eventLimits = { default: 1000, max: 10_000 } as const
+
+/** The events of a job, oldest first. Empty where there is no such job. */
+export async function listEvents(db: Db, jobId: string, options: EventsOptions): Promise<JobEvent[]> {
+  const { t } = db
+  const after = options.after ?? '0'
+  if (!/^\d{1,18}$/.test(after)) {
+    throw new FencepostError('id_invalid', `${JSON.stringify(after)} is not an event id: give one that was listed.`)
+  }
+  const limit = checkInteger(options.limit ?? eventLimits.default, 'limit', 1, eventLimits.max)
+  const rows = await db.query<EventRow>(
+    'events',
+    sql`select id, job_id, attempt_id, ts, level, event, message, fields from ${t.jobEvents}
+         where job_id = ${jobId} and id > ${after}::bigint order by id limit ${limit}`,
+  )
+  return rows.map((row) => ({
+    id: String(row.id),
+    jobId: row.job_id,
+    attemptId: row.attempt_id ?? undefined,
+    ts: row.ts,
+    level: row.level,
+    event: row.event,
+    message: row.message ?? undefined,
+    fields: row.fields,
+  }))
+}

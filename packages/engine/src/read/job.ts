@@ -1,0 +1,137 @@
+import type { Db } from '../database/database.ts'
+import { sql, type Sql } from '../database/sql.ts'
+import type { Json } from '../json.ts'
+
+export type JobStatus = 'pending' | 'running' | 'completed' | 'failed' | 'cancelled'
+
+/** A job as readers see it. Times are RFC 3339 in UTC with microseconds. */
+export interface Job {
+  jobId: string
+  operation: string
+  queue: string
+  payload: Json
+  status: JobStatus
+  priority: number
+  runAfter: string
+  attemptId: string | undefined
+  attempts: number
+  maxAttempts: number
+  lockedBy: string | undefined
+  lockedAt: string | undefined
+  leaseUntil: string | undefined
+  lockKey: string | undefined
+  slotKey: string | undefined
+  isCurrent: boolean
+  dedupKey: string | undefined
+  parentJobId: string | undefined
+  pipelineId: string | undefined
+  children: { total: number; completed: number; failed: number } | undefined
+  deferredAt: string | undefined
+  progress: { current: number; total: number | undefined } | undefined
+  result: Json
+  error: string | undefined
+  errorCode: string | undefined
+  submittedAt: string
+  submittedBy: string | undefined
+  startedAt: string | undefined
+  completedAt: string | undefined
+}
+
+export interface JobRow {
+  job_id: string
+  operation: string
+  queue: string
+  payload: Json
+  status: JobStatus
+  priority: number
+  run_after: string
+  attempt_id: string | null
+  attempts: number
+  max_attempts: number
+  locked_by: string | null
+  locked_at: string | null
+  lease_until: string | null
+  lock_key: string | null
+  slot_key: string | null
+  is_current: boolean
+  dedup_key: string | null
+  parent_job_id: string | null
+  pipeline_id: string | null
+  children_total: number | null
+  children_completed: number | null
+  children_failed: number | null
+  deferred_at: string | null
+  progress_current: bigint | null
+  progress_total: bigint | null
+  result: Json
+  error: string | null
+  error_code: string | null
+  submitted_at: string
+  submitted_by: string | null
+  started_at: string | null
+  completed_at: string | null
+}
+
+/** The job, or undefined where there is none or it was deleted. */
+export async function getJob(db: Db, jobId: string): Promise<Job | undefined> {
+  const { t } = db
+  const rows = await db.query<JobRow>(
+    'get',
+    sql`select * from ${t.jobs} where job_id = ${jobId} and deleted_at is null`,
+  )
+  return rows.map(jobFromRow)[0]
+}
+
+/** The jobs that a condition on the view names, newest first. */
+export async function selectJobs(db: Db, name: string, where: Sql, limit: number): Promise<Job[]> {
+  const { t } = db
+  const rows = await db.query<JobRow>(
+    name,
+    sql`select * from ${t.jobs} where ${where} and deleted_at is null order by job_id desc limit ${limit}`,
+  )
+  return rows.map(jobFromRow)
+}
+
+/** The one place where columns become properties. */
+export function jobFromRow(row: JobRow): Job {
+  return {
+    jobId: row.job_id,
+    operation: row.operation,
+    queue: row.queue,
+    payload: row.payload,
+    status: row.status,
+    priority: row.priority,
+    runAfter: row.run_after,
+    attemptId: row.attempt_id ?? undefined,
+    attempts: row.attempts,
+    maxAttempts: row.max_attempts,
+    lockedBy: row.locked_by ?? undefined,
+    lockedAt: row.locked_at ?? undefined,
+    leaseUntil: row.lease_until ?? undefined,
+    lockKey: row.lock_key ?? undefined,
+    slotKey: row.slot_key ?? undefined,
+    isCurrent: row.is_current,
+    dedupKey: row.dedup_key ?? undefined,
+    parentJobId: row.parent_job_id ?? undefined,
+    pipelineId: row.pipeline_id ?? undefined,
+    children:
+      row.children_total === null
+        ? undefined
+        : { total: row.children_total, completed: row.children_completed ?? 0, failed: row.children_failed ?? 0 },
+    deferredAt: row.deferred_at ?? undefined,
+    progress:
+      row.progress_current === null
+        ? undefined
+        : {
+            current: Number(row.progress_current),
+            total: row.progress_total === null ? undefined : Number(row.progress_total),
+          },
+    result: row.result,
+    error: row.error ?? undefined,
+    errorCode: row.error_code ?? undefined,
+    submittedAt: row.submitted_at,
+    submittedBy: row.submitted_by ?? undefined,
+    startedAt: row.started_at ?? undefined,
+    completedAt: row.completed_at ?? undefined,
+  }
+}

@@ -1,0 +1,40 @@
+import { checkInteger } from '../check.ts'
+import type { Db } from '../database/database.ts'
+import { join, sql, type Sql } from '../database/sql.ts'
+import { FencepostError } from '../errors.ts'
+import { checkId } from '../ids.ts'
+import { selectJobs, type Job, type JobStatus } from './job.ts'
+
+export interface ListOptions {
+  status?: JobStatus
+  operation?: string
+  queue?: string
+  parentJobId?: string
+  pipelineId?: string
+  lockKey?: string
+  /** Only jobs submitted before this one: the last id of the previous page. */
+  after?: string
+  limit?: number
+}
+
+export const listLimits = { default: 100, max: 1000 } as const
+const statuses: readonly JobStatus[] = ['pending', 'running', 'completed', 'failed', 'cancelled']
+
+/** Jobs that fit every filter, newest first; deleted ones are hidden. */
+export async function listJobs(db: Db, options: ListOptions): Promise<Job[]> {
+  if (options.status !== undefined && !statuses.includes(options.status)) {
+    throw new FencepostError('options_invalid', `status is ${options.status}; give one of ${statuses.join(', ')}.`)
+  }
+  const limit = checkInteger(options.limit ?? listLimits.default, 'limit', 1, listLimits.max)
+  const conditions: Sql[] = [sql`true`]
+  if (options.status !== undefined) conditions.push(sql`status = ${options.status}`)
+  if (options.operation !== undefined) conditions.push(sql`operation = ${options.operation}`)
+  if (options.queue !== undefined) conditions.push(sql`queue = ${options.queue}`)
+  if (options.lockKey !== undefined) conditions.push(sql`lock_key = ${options.lockKey}`)
+  if (options.parentJobId !== undefined) conditions.push(sql`parent_job_id = ${checkId(options.parentJobId)}::uuid`)
+  if (options.pipelineId !== undefined) {
+    conditions.push(sql`pipeline_id = ${checkId(options.pipelineId, 'pipeline id')}::uuid`)
+  }
+  if (options.after !== undefined) conditions.push(sql`job_id < ${checkId(options.after)}::uuid`)
+  return selectJobs(db, 'list', join(conditions, ' and '), limit)
+}

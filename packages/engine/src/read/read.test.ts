@@ -1,0 +1,156 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { openBed, submitted, work, type Bed } from '../../test/bed.ts'
+import { child, defer } from '../lifecycle/defer.ts'
+import { pipelineStatus } from './pipeline.ts'
+
+let bed: Bed
+beforeAll(async () => {
+  bed = await openBed()
+})
+beforeEach(() => bed.reset())
+afterAll(() => bed.close())
+
+const claimOne = async () => {
+  const [attempt] = await bed.engine.claim()
+  if (attempt === undefined) throw new Error('nothing to claim')
+  return attempt
+}
+
+describe('list', () => {
+  test('pages through all jobs, newest first, without gaps or doubles', async () => {
+    await bed.engine.submitMany(
+      work,
+      Array.from({ length: 25 }, (_, n) => ({ payload: { n } })),
+    )
+    for (const attempt of await bed.engine.claim({ limit: 12 })) await bed.engine.complete(attempt)
+    const seen: unknown[] = []
+    for (let after: string | undefined; ;) {
+      const page = await bed.engine.list({ limit: 10, ...(after === undefined ? {} : { after }) })
+      seen.push(...page.map(({ payload }) => (payload as { n: number }).n))
+      after = page.at(-1)?.jobId
+      if (page.length < 10) break
+    }
+    expect(seen).toEqual(Array.from({ length: 25 }, (_, n) => 24 - n))
+  })
+
+  test('filters by status, operation, queue, parent, pipeline and lock', async () => {
+    const pipelineId = 'c'.repeat(32)
+    const parent = await submitted(bed.engine.submit(work, {}, { pipelineId }))
+    await bed.engine.complete(await claimOne(), defer([child(work, {}, { lockKey: 'l' })]))
+    await submitted(bed.engine.submit(work, {}, { queue: 'other' }))
+    const count = async (options: Parameters<typeof bed.engine.list>[0]) => (await bed.engine.list(options)).length
+    expect(await count({})).toBe(3)
+    expect(await count({ status: 'running' })).toBe(1)
+    expect(await count({ status: 'pending' })).toBe(2)
+    expect(await count({ operation: 'work' })).toBe(3)
+    expect(await count({ operation: 'none' })).toBe(0)
+    expect(await count({ queue: 'other' })).toBe(1)
+    expect(await count({ parentJobId: parent })).toBe(1)
+    expect(await count({ pipelineId })).toBe(2)
+    expect(await count({ lockKey: 'l' })).toBe(1)
+    expect(await bed.engine.children(parent)).toMatchObject([{ parentJobId: parent, lockKey: 'l' }])
+  })
+
+  test.each([
+    [{ limit: 0 }, 'number_invalid'],
+    [{ limit: 1001 }, 'number_invalid'],
+    [{ after: 'x' }, 'id_invalid'],
+    [{ status: 'done' as never }, 'options_invalid'],
+  ])('refuses %j', async (options, code) => {
+    await expect(bed.engine.list(options)).rejects.toMatchObject({ code })
+  })
+})
+
+describe('events', () => {
+  test('are read after the last one seen', async () => {
+    const jobId = await submitted(bed.engine.submit(work, {}))
+    const attempt = await claimOne()
+    await attempt.emit('work.read', { message: 'half', level: 'warning', fields: { n: 1 }, progress: { current: 1 } })
+    const all = await bed.engine.events(jobId)
+    expect(all.map(({ event }) => event)).toEqual(['job.submitted', 'job.started', 'work.read'])
+    expect(all[2]).toMatchObject({ level: 'warning', message: 'half', fields: { n: 1 }, attemptId: attempt.attemptId })
+    await bed.engine.complete(attempt)
+    const rest = await bed.engine.events(jobId, { after: all[2]?.id as string })
+    expect(rest.map(({ event }) => event)).toEqual(['job.completed'])
+    expect(await bed.engine.events(jobId, { limit: 1 })).toHaveLength(1)
+    expect(await bed.engine.get(jobId)).toMatchObject({ progress: { current: 1, total: undefined } })
+  })
+
+  test('of a handler keep out of the engine’s own names', async () => {
+    await submitted(bed.engine.submit(work, {}))
+    const attempt = await claimOne()
+    for (const name of ['job.completed', 'read', 'Read.it', 'a..b', '']) {
+      await expect(attempt.emit(name)).rejects.toMatchObject({ code: 'event_invalid' })
+    }
+    await expect(attempt.emit('a.b', { progress: { current: -1 } })).rejects.toMatchObject({ code: 'number_invalid' })
+    await expect(bed.engine.events('0'.repeat(32), { after: 'x' })).rejects.toMatchObject({ code: 'id_invalid' })
+  })
+})
+
+describe('explain', () => {
+  const why = async (jobId: string) => (await bed.engine.explain(jobId))?.reasons.map(({ reason }) => reason)
+  beforeEach(() =>
+    bed.query(`insert into fencepost.workers values ('w', 'host', 1, '0', '{work}', 1, now(), fencepost.clock())`),
+  )
+
+  test('names what is in the way', async () => {
+    const jobId = await submitted(bed.engine.submit(work, {}))
+    expect(await why(jobId)).toEqual(['waiting_its_turn'])
+    await bed.query('delete from fencepost.workers')
+    expect(await why(jobId)).toEqual(['no_worker'])
+    await bed.engine.setDrain('all')
+    expect(await why(jobId)).toEqual(['drained', 'no_worker'])
+    expect(await bed.engine.explain('0'.repeat(32))).toBeUndefined()
+  })
+
+  test('counts those ahead', async () => {
+    await submitted(bed.engine.submit(work, {}, { priority: -1 }))
+    await submitted(bed.engine.submit(work, {}, { delayMs: 60_000, priority: -1 }))
+    const jobId = await submitted(bed.engine.submit(work, {}))
+    expect((await bed.engine.explain(jobId))?.reasons).toEqual([{ reason: 'waiting_its_turn', ahead: 1 }])
+  })
+
+  test('follows a job through its life', async () => {
+    const jobId = await submitted(bed.engine.submit(work, {}, { delayMs: 1000 }))
+    expect(await why(jobId)).toEqual(['not_due'])
+    await bed.advance(1000)
+    const attempt = await claimOne()
+    const running = await bed.engine.explain(jobId)
+    expect(running?.reasons).toMatchObject([{ reason: 'running', by: bed.engine.workerId }])
+    await bed.advance(31_000)
+    expect(await why(jobId)).toEqual(['lease_expired'])
+    await bed.engine.complete(attempt, defer([child(work, {}), child(work, {})]))
+    await bed.engine.complete(await claimOne())
+    expect((await bed.engine.explain(jobId))?.reasons).toEqual([{ reason: 'waiting_for_children', ended: 1, total: 2 }])
+    await bed.engine.complete(await claimOne())
+    expect(await why(jobId)).toEqual(['finished'])
+  })
+
+  test('names the job in its slot, also while a cancelled one is still let go of', async () => {
+    const first = await submitted(bed.engine.submit(work, {}, { slotKey: 's' }))
+    const second = await submitted(bed.engine.submit(work, {}, { slotKey: 's' }))
+    const attempt = await claimOne()
+    expect((await bed.engine.explain(second))?.reasons).toMatchObject([{ reason: 'slot_busy', jobId: first }])
+    await bed.engine.cancel(first)
+    expect((await bed.engine.explain(second))?.reasons).toMatchObject([{ reason: 'slot_busy', jobId: first }])
+    await attempt.letGo()
+    expect(await why(second)).toEqual(['waiting_its_turn'])
+  })
+})
+
+describe('pipelineStatus', () => {
+  test.each([
+    [['completed', 'pending'], 'running'],
+    [['failed', 'running'], 'running'],
+    [['completed', 'completed'], 'completed'],
+    [['completed', 'failed'], 'partial'],
+    [['completed', 'cancelled'], 'partial'],
+    [['failed', 'cancelled'], 'failed'],
+  ] as const)('of %j is %s', (statuses, expected) => {
+    expect(pipelineStatus(statuses.map((status) => ({ status })))).toBe(expected)
+  })
+
+  test('leaves children to the policy of their parent', () => {
+    expect(pipelineStatus([{ status: 'completed' }, { status: 'failed', parentJobId: 'p' }])).toBe('completed')
+  })
+})

@@ -1,0 +1,144 @@
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { relationsOf } from '../src/database/relations.ts'
+import type { Sql } from '../src/database/sql.ts'
+import { claimStatement, dueOfQueue } from '../src/lifecycle/claim.ts'
+import { completeStatement } from '../src/lifecycle/complete.ts'
+import { openBed, type Bed } from './bed.ts'
+
+// What Postgres does with the hot statements, with a million jobs of each kind in the database. FENCEPOST_PLAN_ROWS
+// makes it fewer; FENCEPOST_SHOW_PLANS prints the plans.
+const rows = Number(process.env['FENCEPOST_PLAN_ROWS'] ?? 1_000_000)
+const db = { t: relationsOf('fencepost') }
+
+interface Node {
+  'Node Type': string
+  'Index Name'?: string
+  'Relation Name'?: string
+  'Subplan Name'?: string
+  'Actual Loops'?: number
+  'Actual Rows'?: number
+  'Shared Hit Blocks'?: number
+  'Shared Read Blocks'?: number
+  Plans?: Node[]
+}
+
+let bed: Bed
+let client: pg.Client
+
+beforeAll(async () => {
+  bed = await openBed()
+  client = new pg.Client({ connectionString: bed.url })
+  await client.connect()
+  await fill()
+}, 180_000)
+
+afterAll(async () => {
+  await client.end()
+  await bed.close()
+})
+
+async function fill(): Promise<void> {
+  await client.query(`set search_path to fencepost; set maintenance_work_mem = '256MB'`)
+  // Loaded without indexes and indexed afterwards, in a third of the time.
+  const { rows: indexes } = await client.query<{ indexname: string; indexdef: string }>(
+    `select indexname, indexdef from pg_indexes
+      where schemaname = 'fencepost' and tablename in ('live_jobs', 'finished_jobs') and indexname !~ '_pkey$'`,
+  )
+  for (const { indexname } of indexes) await client.query(`drop index ${indexname}`)
+  await client.query('alter table live_jobs drop constraint live_jobs_pkey')
+  await client.query('alter table finished_jobs drop constraint finished_jobs_pkey')
+  const jobs = (count: number, queue: string, priority: string, runAfter: string) =>
+    client.query(`
+      insert into live_jobs (job_id, operation, queue, payload, priority, run_after, max_attempts, submitted_at)
+      select new_job_id(${runAfter}, nth), 'work', ${queue}, '{}', ${priority}, ${runAfter}, 3, now()
+        from generate_series(1, ${count}) nth`)
+  await jobs(rows, `'default'`, 'nth % 3', `now() - interval '1 hour'`)
+  await jobs(rows, `case nth % 2 when 0 then 'default' else 'later' end`, '0', `now() + interval '1 day'`)
+  await jobs(1, `'later'`, '9', `now() - interval '1 hour'`)
+  await client.query(`
+    insert into finished_jobs (job_id, operation, queue, payload, status, priority, run_after, attempts, max_attempts,
+                               submitted_at, completed_at, submitted_event_id)
+    select new_job_id(now() - interval '1 day', nth), 'work', 'default', '{}', 'completed', 0, now(), 1, 3, now(),
+           now(), nth
+      from generate_series(1, ${rows}) nth`)
+  await client.query('alter table live_jobs add constraint live_jobs_pkey primary key (job_id)')
+  await client.query('alter table finished_jobs add constraint finished_jobs_pkey primary key (job_id)')
+  for (const { indexdef } of indexes) await client.query(indexdef)
+  await client.query('vacuum analyze live_jobs, finished_jobs')
+}
+
+async function plan(statement: Pick<Sql, 'text' | 'values'>): Promise<Node> {
+  await client.query('begin')
+  const explain = async (options: string) =>
+    client.query({ text: `explain (${options}) ${statement.text}`, values: [...statement.values] })
+  const { rows: json } = await explain('analyze, buffers, format json')
+  if (process.env['FENCEPOST_SHOW_PLANS']) {
+    await client.query('rollback; begin')
+    const { rows: lines } = await explain('analyze, costs off, timing off')
+    console.info(lines.map((line: Record<string, string>) => line['QUERY PLAN']).join('\n'))
+  }
+  await client.query('rollback')
+  return (json as [{ 'QUERY PLAN': [{ Plan: Node }] }])[0]['QUERY PLAN'][0].Plan
+}
+
+const nodesOf = (node: Node): Node[] => [node, ...(node.Plans ?? []).flatMap(nodesOf)]
+const blocks = (node: Node) => (node['Shared Hit Blocks'] ?? 0) + (node['Shared Read Blocks'] ?? 0)
+const reads = (node: Node, relation: string) =>
+  nodesOf(node)
+    .filter(
+      (one) => one['Relation Name'] === relation && one['Node Type'].endsWith('Scan') && one['Actual Loops'] !== 0,
+    )
+    .map((one) => `${one['Node Type']} ${one['Index Name'] ?? ''}`.trim())
+
+describe('with a million pending, a million future and a million finished jobs', () => {
+  test('a claim reads its jobs from one index, in order, and sorts none of them', async () => {
+    const options = { queue: 'default', leases: { work: 30_000 }, limit: 100, workerId: 'w' }
+    const root = await plan(claimStatement(db, options, dueOfQueue(db, options)))
+    const due = nodesOf(root).find((node) => node['Subplan Name'] === 'CTE due')
+    const dueTypes = nodesOf(due as Node).map((node) => node['Node Type'])
+    expect(dueTypes).toContain('Index Scan')
+    expect(dueTypes.filter((type) => /sort/i.test(type))).toEqual([])
+    expect(new Set(reads(root, 'live_jobs'))).toEqual(
+      new Set(['Index Only Scan live_jobs_claim', 'Index Scan live_jobs_claim', 'Index Scan live_jobs_pkey']),
+    )
+    expect(reads(root, 'finished_jobs')).toEqual([])
+    // Reading a hundred jobs out of two million touches a few pages of each, whatever else is in the table.
+    expect(blocks(due as Node)).toBeLessThan(500)
+  })
+
+  test('half a million future jobs are not in the way of a due one with less priority', async () => {
+    const options = { queue: 'later', leases: { work: 30_000 }, limit: 100, workerId: 'w' }
+    const root = await plan(claimStatement(db, options, dueOfQueue(db, options)))
+    expect(root['Actual Rows']).toBe(1)
+    expect(blocks(root)).toBeLessThan(100)
+  })
+
+  test('settling finds its jobs by their ids alone', async () => {
+    const { rows: some } = await client.query<{ job_id: string }>(
+      `select job_id from live_jobs where status = 'pending' order by job_id limit 500`,
+    )
+    const completions = some.map(({ job_id: jobId }) => ({ jobId, attemptId: jobId }))
+    const root = await plan(completeStatement(db, completions))
+    expect(reads(root, 'live_jobs')).toEqual([expect.stringMatching(/^Index Scan live_jobs_(pkey|running)$/)])
+    expect(nodesOf(root).map((node) => node['Node Type'])).not.toContain('Sort')
+  })
+
+  test('the autoscaler’s count is answered from an index', async () => {
+    const text = `select count(*) from fencepost.job_queue where claimed_at is null and visible_at <= now()`
+    const root = await plan({ text, values: [] })
+    expect(new Set(reads(root, 'live_jobs'))).toEqual(
+      new Set(['Index Only Scan live_jobs_due', 'Index Scan live_jobs_running']),
+    )
+  })
+
+  test.each([
+    ['everything', 'true'],
+    ['the failed ones', `status = 'failed'`],
+    ['the pending ones', `status = 'pending'`],
+    ['those of a lock', `lock_key = 'l'`],
+  ])('listing %s newest first reads one page of jobs', async (_, where) => {
+    const text = `select * from fencepost.jobs where ${where} and deleted_at is null order by job_id desc limit 100`
+    expect(blocks(await plan({ text, values: [] }))).toBeLessThan(1000)
+  })
+})
