@@ -25,12 +25,19 @@ export function checkKey(value: string | undefined, what: string): string | unde
   })
 }
 
+const timePattern = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/
+
+// JavaScript takes the 31st of February for a day in March, Postgres does not take it; nor the year 0.
+function isDate(text: string): boolean {
+  const date = new Date(`${text}T00:00:00Z`)
+  return !text.startsWith('0000') && !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text)
+}
+
 /** A time from outside: a Date or an RFC 3339 string with its offset. */
 export function checkTime(value: Date | string, what: string): string {
   const text = value instanceof Date && !Number.isNaN(value.getTime()) ? value.toISOString() : value
-  if (typeof text === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/.test(text)) {
-    if (!Number.isNaN(Date.parse(text))) return text
-  }
+  const match = typeof text === 'string' ? timePattern.exec(text) : null
+  if (match?.[1] !== undefined && !Number.isNaN(Date.parse(text as string)) && isDate(match[1])) return text as string
   throw new FencepostError(
     'time_invalid',
     `${what} is ${String(value)}; give a Date or a time such as 2026-04-25T14:35:00Z.`,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { Attempt } from './attempt/attempt.ts'
 import { execute, outcomeOf, outcomeOfError, unknownOperation } from './attempt/run.ts'
-import { settle, settleAll, type Outcome } from './attempt/settle.ts'
+import { reject, settle, settleAll, type Outcome } from './attempt/settle.ts'
 import { checkInteger, checkKey, storableText } from './check.ts'
 import type { Context } from './context.ts'
 import type { CallerClient, Db } from './database/database.ts'
@@ -20,7 +20,7 @@ import { renew } from './lifecycle/renew.ts'
 import { removeOldJobs } from './lifecycle/retain.ts'
 import { prepareSubmission, type Submission, type SubmitOptions } from './lifecycle/submission.ts'
 import { insertSubmissions, isKeyed, type Submitted } from './lifecycle/submit.ts'
-import { operationDefaults, type Operation } from './operation.ts'
+import { minLeaseMs, operationDefaults, type Operation } from './operation.ts'
 import { explainJob, type Explanation } from './read/explain.ts'
 import { listEvents, type EventsOptions, type JobEvent } from './read/events.ts'
 import { getJob, type Job } from './read/job.ts'
@@ -138,24 +138,25 @@ export class Engine {
     const names = options.operations ?? [...operations.keys()]
     const leases: Record<string, number> = {}
     for (const name of names) {
-      leases[name] = checkInteger(options.leaseMs ?? this.#operation(name).leaseMs, 'leaseMs', 1)
+      leases[name] = checkInteger(options.leaseMs ?? this.#operation(name).leaseMs, 'leaseMs', minLeaseMs)
     }
     return { leases, workerId: checkKey(options.workerId, 'workerId') ?? this.workerId }
   }
 
   /** Renews the leases of all these attempts in one statement; the signals of those whose fence is lost fire. */
   async renew(attempts: readonly Attempt[]): Promise<{ lost: Attempt[] }> {
-    const lost = new Set(
-      (
-        await renew(
-          this.#db,
-          attempts.map(({ claimed }) => claimed),
-        )
-      ).map((one) => one.attemptId),
+    const held = attempts.map(({ claimed }) => claimed)
+    const gone = new Set((await renew(this.#db, held)).map(({ attemptId }) => attemptId))
+    const lost = attempts.filter(({ attemptId }) => gone.has(attemptId))
+    // A worker that is still winding down goes on renewing, to keep its lock; that is said once.
+    const news = lost.filter(({ signal }) => !signal.aborted)
+    for (const attempt of news) attempt.abort('fence_lost')
+    await reject(
+      this.#context,
+      'renew',
+      news.map(({ claimed }) => claimed),
     )
-    const gone = attempts.filter(({ attemptId }) => lost.has(attemptId))
-    for (const attempt of gone) attempt.abort('fence_lost')
-    return { lost: gone }
+    return { lost }
   }
 
   /** Runs the attempt's handler once and settles it. Leases are not renewed meanwhile: that is a worker's task. */

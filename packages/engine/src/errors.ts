@@ -33,7 +33,7 @@ export type ErrorCode = keyof typeof errorCodes
 export class FencepostError extends Error {
   readonly code: ErrorCode
   readonly details: Readonly<Record<string, unknown>>
-  /** True when the same call may succeed later and repeating it is safe. */
+  /** True when the same call may succeed later; `details.applied` says whether the first may have been written. */
   readonly retryable: boolean
 
   constructor(
@@ -57,6 +57,8 @@ export class PermanentError extends Error {
   }
 }
 
+const maxDelaySeconds = 2_147_483_647
+
 /** Thrown by a handler: the job goes back for `delaySeconds` without spending this attempt. */
 export class RetryLater extends Error {
   readonly delaySeconds: number
@@ -64,10 +66,10 @@ export class RetryLater extends Error {
   constructor(reason: string, delaySeconds: number) {
     super(reason)
     this.name = 'RetryLater'
-    if (!Number.isFinite(delaySeconds) || delaySeconds < 0) {
+    if (!(delaySeconds >= 0 && delaySeconds <= maxDelaySeconds)) {
       throw new FencepostError(
         'number_invalid',
-        `RetryLater was given a delay of ${delaySeconds} seconds; give 0 or more.`,
+        `RetryLater was given a delay of ${delaySeconds} seconds; give from 0 to ${maxDelaySeconds}.`,
       )
     }
     this.delaySeconds = delaySeconds

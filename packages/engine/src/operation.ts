@@ -77,6 +77,7 @@ export const operationDefaults = {
   retry: { firstDelayMs: 1_000, maxDelayMs: 3_600_000 },
 } as const
 
+export const minLeaseMs = 100
 const namePattern = /^[a-z][a-z0-9_]{0,62}$/
 const queuePattern = /^[a-z][a-z0-9_.-]{0,62}$/
 
@@ -99,7 +100,7 @@ export function operation<Input, Payload>(name: string, options: OperationOption
     slot,
     dedup,
     maxAttempts: checkInteger(options.maxAttempts ?? operationDefaults.maxAttempts, `maxAttempts of ${name}`, 1),
-    leaseMs: checkInteger(options.leaseMs ?? operationDefaults.leaseMs, `leaseMs of ${name}`, 100),
+    leaseMs: checkInteger(options.leaseMs ?? operationDefaults.leaseMs, `leaseMs of ${name}`, minLeaseMs),
     retry: {
       firstDelayMs: checkInteger(
         options.retry?.firstDelayMs ?? operationDefaults.retry.firstDelayMs,

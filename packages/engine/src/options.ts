@@ -1,11 +1,11 @@
-import { checkInteger } from './check.ts'
+import { checkInteger, checkKey } from './check.ts'
 import { FencepostError } from './errors.ts'
 import { silentLogger, type Logger } from './logger.ts'
 import type { Operation } from './operation.ts'
 
 /** How an engine is opened. */
 export interface EngineOptions {
-  /** A Postgres URL. Without one, an embedded Postgres is started under `.fencepost/postgres`. */
+  /** A Postgres URL; DATABASE_URL if left out. Without either, an embedded one is started in `.fencepost/postgres`. */
   database?: string | undefined
   /** The schema that holds the engine's relations. */
   schema?: string
@@ -81,11 +81,11 @@ export function checkOptions(options: EngineOptions): CheckedOptions {
   const duration = (name: 'staleMs' | 'retentionMs') =>
     checkInteger(options[name] ?? engineDefaults[name], name, 0, Number.MAX_SAFE_INTEGER)
   return {
-    database: options.database,
+    database: options.database ?? process.env['DATABASE_URL'],
     schema,
     operations,
     migrate: options.migrate ?? engineDefaults.migrate,
-    workerId: options.workerId,
+    workerId: checkKey(options.workerId, 'workerId'),
     maxConnections: number('maxConnections', 1),
     connectTimeoutMs: number('connectTimeoutMs', 1),
     maxPayloadBytes: number('maxPayloadBytes', 2),

@@ -25,7 +25,7 @@ export interface Bed {
   advance(ms: number): Promise<void>
   /** Looks into the database. */
   query<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>
-  /** Runs statements in a transaction of its own and stops before it ends. */
+  /** Runs statements in a transaction of its own and stops before it ends; reset() rolls back what is still held. */
   hold<T>(work: (db: Db) => Promise<T>): Promise<Held<T>>
   /** Resolves when as many sessions as given wait for a lock. */
   blocked(sessions?: number): Promise<void>
@@ -61,6 +61,11 @@ export async function openBed(options: Partial<EngineOptions> = {}): Promise<Bed
     engines.push(engine)
     return engine
   }
+  const holds = new Set<Held<unknown>>()
+  const letGoOfHolds = async () => {
+    for (const held of holds) await held.rollback().catch(() => {}) // it has ended, one way or the other
+    holds.clear()
+  }
   const query = async <Row>(text: string, values: unknown[] = []) => (await pool.query(text, values)).rows as Row[]
   return {
     url,
@@ -70,7 +75,11 @@ export async function openBed(options: Partial<EngineOptions> = {}): Promise<Bed
     advance: async (ms) => {
       await query(`update ${schema}.test_clock set ahead = ahead + $1 * interval '1 millisecond'`, [ms])
     },
-    hold: (work) => hold(database, work),
+    hold: async (work) => {
+      const held = await hold(database, work)
+      holds.add(held)
+      return held
+    },
     blocked: (sessions = 1) => blocked(query, sessions),
     reset: async () => {
       // Deleting a handful of rows is many times faster than truncating eight tables.
@@ -81,6 +90,7 @@ export async function openBed(options: Partial<EngineOptions> = {}): Promise<Bed
       )
     },
     close: async () => {
+      await letGoOfHolds()
       await Promise.all(engines.map((engine) => engine.close()))
       await database.close()
       await pool.end()

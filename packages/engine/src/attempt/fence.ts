@@ -4,7 +4,17 @@ import type { Fence } from '../lifecycle/outcome.ts'
 
 /** What an attempt tried when its fence was found lost. */
 export type Verb =
-  'complete' | 'fail' | 'retry' | 'retry_later' | 'release' | 'defer' | 'emit' | 'progress' | 'step' | 'transaction'
+  | 'renew'
+  | 'complete'
+  | 'fail'
+  | 'retry'
+  | 'retry_later'
+  | 'release'
+  | 'defer'
+  | 'emit'
+  | 'progress'
+  | 'step'
+  | 'transaction'
 
 // What each settlement leaves behind under its attempt's id, and nothing else does.
 const marks = { retry: 'job.retried', retry_later: 'job.retry_later', release: 'job.released', defer: 'job.deferred' }

@@ -59,7 +59,7 @@ export function outcomeOfError(error: unknown): Outcome {
 // The error's class is its code, unless it is one of ours and has a code.
 function failed(error: unknown, permanent: boolean): Extract<Outcome, { kind: 'failed' }> {
   const message = error instanceof Error ? error.message : String(error)
-  const errorCode = error instanceof FencepostError ? error.code : error instanceof Error ? error.name : 'Error'
+  const errorCode = error instanceof FencepostError ? error.code : classOf(error)
   return {
     kind: 'failed',
     error: storableText(message || errorCode),
@@ -67,6 +67,12 @@ function failed(error: unknown, permanent: boolean): Extract<Outcome, { kind: 'f
     permanent,
     steps: [],
   }
+}
+
+// A class that extends Error and sets no name of its own is still called by its class.
+function classOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'Error'
+  return error.name === 'Error' ? error.constructor.name : error.name
 }
 
 export function unknownOperation(name: string): FencepostError {

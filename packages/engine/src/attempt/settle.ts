@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import type { Db } from '../database/database.ts'
 import { ChildConflict, deferAttempt } from '../lifecycle/defer.ts'
-import { drawEventIds, insertChained } from '../lifecycle/chain.ts'
+import { drawPlaces, insertChained } from '../lifecycle/chain.ts'
 import type { Claimed } from '../lifecycle/claim.ts'
 import { closeParents } from '../lifecycle/close.ts'
 import { complete, type Completion, type SettledRow } from '../lifecycle/complete.ts'
@@ -81,12 +81,12 @@ async function completeOne(
 ): Promise<SettledRow[]> {
   if (chain.length === 0 && steps.length === 0) return complete(context.database, [{ ...fence, result }])
   const rows = await context.database.transaction('complete', async (db) => {
-    const eventIds = await drawEventIds(db, chain.length)
+    const places = await drawPlaces(db, chain.length)
     const settled = await complete(db, [{ ...fence, result, chains: chain.length > 0 }])
     if (settled[0] === undefined) return settled
     await recordSteps(db, fence, steps, 'proven')
     const pipelineId = settled[0].pipeline_id ?? fence.jobId
-    if (chain.length > 0) await insertChained(db, { ...fence, pipelineId }, chain, eventIds)
+    if (chain.length > 0) await insertChained(db, { ...fence, pipelineId }, chain, places)
     return settled
   })
   if (rows.length > 0) context.wake.queues(chain.map(({ queue }) => queue))

@@ -25,11 +25,12 @@ export function openFailure(error: unknown, directory: string): FencepostError {
  * because they run with LC_ALL=C.
  */
 export function programFailure(program: string, directory: string, output: string, where: string): FencepostError {
-  if (/No space left on device|Disk quota exceeded/.test(output)) return fullDisk(directory, lastLines(output))
-  if (/Permission denied|Read-only file system/.test(output)) return notWritableFolder(directory, lastLines(output))
   const said = lastLines(output)
+  if (/No space left on device|Disk quota exceeded/.test(said)) return fullDisk(directory, said)
+  if (/could not (?!bind).*(Permission denied|Read-only file system)/.test(said))
+    return notWritableFolder(directory, said)
   // A container that runs under a number: initdb wants it to have a name, though it does nothing with it.
-  const hint = output.includes('could not look up effective user ID') ? ' Give this uid a line in /etc/passwd.' : ''
+  const hint = said.includes('could not look up effective user ID') ? ' Give this uid a line in /etc/passwd.' : ''
   return new FencepostError(
     'embedded_start_failed',
     `${program} ${where}\n${said}\nTo use a server of your own instead, set DATABASE_URL.${hint}`,

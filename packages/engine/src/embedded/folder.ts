@@ -90,13 +90,15 @@ function letIn(firstMade: string, lastMade: string): void {
   }
 }
 
+// Not put somewhere else instead: the folder may be on the one volume that is kept.
 function refuseClosedParent(path: string, account: Account | undefined): void {
   const closed = closedParent(path, account)
   if (!account || closed === undefined) return
   throw new FencepostError(
     'embedded_not_writable',
     `Postgres does not run as root, so it runs as uid ${account.uid}, which cannot enter ${closed} on the way to ` +
-      `${path}. Give a directory outside of ${closed}, run as an ordinary user, or set DATABASE_URL.`,
+      `${path}. Give a directory outside of ${closed}, let others enter it (chmod o+x), run as an ordinary user, ` +
+      'or set DATABASE_URL to use a server of your own.',
     { details: { directory: path, closed, uid: account.uid } },
   )
 }

@@ -8,8 +8,10 @@ import type { Fence } from './outcome.ts'
  *
  * The fence goes with the row, so whatever the worker still reports finds nothing. A running job's lock and slot stay
  * with its attempt until that attempt lets go or its lease passes: cancelling stops the job, not yet the worker.
- * Lock order: jobs by id, which is parents first. A coordinator may be making children at this moment; they show up
- * once its row is ours, so the search is repeated until it finds none. Nobody can make more: that needs the fence.
+ * Lock order: jobs by id, which is parents first. The rows are locked in a statement of their own: whoever had them may
+ * have changed their locks and slots too, and only a statement begun after that sees it. A coordinator may be making
+ * children at this moment; they show up once its row is ours, so the search is repeated until it finds none. Nobody can
+ * make more: that needs the fence.
  */
 
 export type Cancelled =
@@ -40,7 +42,7 @@ export async function cancelTrees(
     const rows: CancelledRow[] = []
     let next: readonly string[] = roots
     while (next.length > 0) {
-      rows.push(...(await cancelRows(db, next, by)))
+      rows.push(...(await cancelRows(db, await lockTrees(db, next), by)))
       next = await unfinishedChildren(
         db,
         rows.map((row) => row.job_id),
@@ -54,21 +56,31 @@ export async function cancelTrees(
   })
 }
 
-async function cancelRows(db: Db, roots: readonly string[], by: string | undefined): Promise<CancelledRow[]> {
+async function lockTrees(db: Db, roots: readonly string[]): Promise<string[]> {
   const { t } = db
-  return db.query<CancelledRow>(
-    'cancel.jobs',
+  const rows = await db.query<{ job_id: string }>(
+    'cancel.lock',
     sql`
     with recursive tree (job_id) as (
       select unnest(${roots}::uuid[])
       union
       select child.job_id from ${t.liveJobs} child join tree on child.parent_job_id = tree.job_id
-    ),
-    ended as (
-      select * from ${t.liveJobs}
-       where job_id = any(array(select job_id from tree))
-       order by job_id
-         for update
+    )
+    select job_id from ${t.liveJobs}
+     where job_id = any(array(select job_id from tree))
+     order by job_id
+       for update`,
+  )
+  return rows.map((row) => row.job_id)
+}
+
+async function cancelRows(db: Db, locked: readonly string[], by: string | undefined): Promise<CancelledRow[]> {
+  const { t } = db
+  return db.query<CancelledRow>(
+    'cancel.jobs',
+    sql`
+    with ended as (
+      select * from ${t.liveJobs} where job_id = any(${locked}::uuid[]) order by job_id
     ),
     ${finishEnded(db, {
       status: sql`'cancelled'`,

@@ -11,14 +11,19 @@ export interface Link {
   options: SubmitOptions
 }
 
-/** Event ids drawn ahead, so that what an attempt chained stands in its history before the end that made it so. */
-export async function drawEventIds(db: Db, count: number): Promise<bigint[]> {
+/** The place of an event in its job's history: its id, and its time. */
+export interface Place {
+  id: bigint
+  ts: string
+}
+
+/** Places taken ahead, so that what an attempt chained stands in its history before the end that made it so. */
+export async function drawPlaces(db: Db, count: number): Promise<Place[]> {
   const { t } = db
-  const rows = await db.query<{ id: bigint }>(
-    'chain.event_ids',
-    sql`select ${t.nextEventId} as id from generate_series(1, ${count}::integer)`,
+  return db.query<Place>(
+    'chain.places',
+    sql`select ${t.nextEventId} as id, ${t.now} as ts from generate_series(1, ${count}::integer)`,
   )
-  return rows.map((row) => row.id)
 }
 
 /**
@@ -32,17 +37,34 @@ export async function insertChained(
   db: Db,
   from: { jobId: string; attemptId: string; pipelineId: string },
   submissions: readonly Submission[],
-  eventIds: readonly bigint[],
+  places: readonly Place[],
 ): Promise<void> {
   const answers = await insertSubmissions(db, submissions, {
     from: 'chain',
     pipelineId: from.pipelineId,
   })
+  const fields: string[] = []
   for (const [nth, answer] of answers.entries()) {
     const submission = submissions[nth] as Submission
-    if (!answer.submitted && answer.why === 'locked') await insertFailed(db, from.pipelineId, submission, answer)
+    const { operation } = submission
+    const { jobId, ...conflict } = await chainedJob(db, from.pipelineId, submission, answer)
+    fields.push(JSON.stringify({ operation, job_id: jobId, ...conflict }))
   }
-  await recordChained(db, from, submissions, answers, eventIds)
+  await recordChained(db, from, fields, eventIds)
+}
+
+/** What the history of the chaining job says about one link. */
+async function chainedJob(
+  db: Db,
+  pipelineId: string,
+  submission: Submission,
+  answer: Submitted,
+): Promise<{ jobId?: string | undefined; conflict?: string; holder?: string }> {
+  if (answer.submitted) return { jobId: answer.jobId }
+  if (answer.why === 'drained') return { conflict: answer.why } // never: a chained job is not new work
+  const { why: conflict, holder } = answer
+  const jobId = answer.why === 'locked' ? await insertFailed(db, pipelineId, submission, answer) : undefined
+  return { jobId, conflict, holder: holder.jobId }
 }
 
 async function insertFailed(
@@ -50,10 +72,10 @@ async function insertFailed(
   pipelineId: string,
   submission: Submission,
   conflict: Extract<Submitted, { why: 'locked' }>,
-): Promise<void> {
+): Promise<string | undefined> {
   const { t } = db
   const error = `The lock ${conflict.lockKey} is held by job ${conflict.holder.jobId}`
-  await db.query(
+  const [failed] = await db.query<{ job_id: string }>(
     'chain.failed',
     sql`
     with failed as (
@@ -62,35 +84,29 @@ async function insertFailed(
                                      submitted_at, submitted_by, completed_at, submitted_event_id)
       values (${t.newJobId}(${t.now}, 1), ${submission.operation}, ${submission.queue}, ${submission.payload}::jsonb,
               'failed', ${submission.priority}, ${t.now}, 0, ${submission.maxAttempts}, ${submission.lockKey ?? null},
-              ${submission.slotKey ?? null}, ${submission.dedupKey ?? null}, ${pipelineId}, ${error}, 'lock_conflict',
-              ${t.now}, ${submission.by ?? null}, ${t.now}, ${t.nextEventId})
+              ${submission.slotKey ?? null}, ${submission.dedupKey ?? null}, ${submission.pipelineId ?? pipelineId},
+              ${error}, 'lock_conflict', ${t.now}, ${submission.by ?? null}, ${t.now}, ${t.nextEventId})
       returning job_id
     )
     insert into ${t.storedEvents} (job_id, ts, level, event, message, fields)
-    select job_id, ${t.now}, 'error', 'job.failed', ${error}::text, '{"error_code": "lock_conflict"}' from failed`,
+    select job_id, ${t.now}, 'error', 'job.failed', ${error}::text, '{"error_code": "lock_conflict"}' from failed
+    returning job_id`,
   )
+  return failed?.job_id
 }
 
 async function recordChained(
   db: Db,
   from: { jobId: string; attemptId: string },
-  submissions: readonly Submission[],
-  answers: readonly Submitted[],
-  eventIds: readonly bigint[],
+  fields: readonly string[],
+  places: readonly Place[],
 ): Promise<void> {
   const { t } = db
-  const fields = answers.map((answer, nth) =>
-    JSON.stringify({
-      operation: submissions[nth]?.operation,
-      ...(answer.submitted
-        ? { job_id: answer.jobId }
-        : { conflict: answer.why, holder: 'holder' in answer ? answer.holder.jobId : undefined }),
-    }),
-  )
   await db.query(
     'chain.events',
     sql`insert into ${t.storedEvents} (id, job_id, attempt_id, ts, event, fields)
-        select id, ${from.jobId}, ${from.attemptId}, ${t.now}, 'job.chained', fields
-          from unnest(${eventIds}::bigint[], ${fields}::jsonb[]) given (id, fields)`,
+        select id, ${from.jobId}, ${from.attemptId}, ts, 'job.chained', fields
+          from unnest(${places.map(({ id }) => id)}::bigint[], ${places.map(({ ts }) => ts)}::timestamptz[],
+                      ${fields}::jsonb[]) given (id, ts, fields)`,
   )
 }

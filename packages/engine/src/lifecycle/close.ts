@@ -75,7 +75,9 @@ async function close(db: Db, which: Sql): Promise<ClosedRow[]> {
       select job_id, ${t.now}, case when ${failed} then 'error' else 'info' end,
              case when ${failed} then 'job.failed' else 'job.completed' end,
              children_completed || ' of ' || children_total || ' children completed',
-             jsonb_build_object('children_completed', children_completed, 'children_failed', children_failed)
+             jsonb_strip_nulls(jsonb_build_object(
+               'children_completed', children_completed, 'children_failed', children_failed,
+               'error_code', case when ${failed} then 'children_failed' end))
         from ended
     )
     select job_id, parent_job_id from ended`,

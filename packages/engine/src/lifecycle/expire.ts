@@ -110,23 +110,14 @@ async function expireToFailed(db: Db): Promise<{ job_id: string; parent_job_id: 
   )
 }
 
-// Compares the whole holder again when deleting: between the look and the delete a submission may have taken the key,
-// and its job cannot be seen from the snapshot in which the old one was gone.
 async function freeOrphanedLocks(db: Db): Promise<string[]> {
   const { t } = db
   const rows = await db.query<{ lock_key: string }>(
     'sweep.locks',
-    sql`
-    with orphaned as (
-      select lock_key, job_id, attempt_id from ${t.resourceLocks} held
-       where (expires_at is null or expires_at <= ${t.now})
-         and not exists (select from ${t.liveJobs} job where job.job_id = held.job_id)
-    )
-    delete from ${t.resourceLocks} held using orphaned
-     where held.lock_key = orphaned.lock_key and held.job_id = orphaned.job_id
-       and held.attempt_id is not distinct from orphaned.attempt_id
-       and (held.expires_at is null or held.expires_at <= ${t.now})
-    returning held.lock_key`,
+    sql`delete from ${t.resourceLocks} held
+         where (expires_at is null or expires_at <= ${t.now})
+           and not exists (select from ${t.liveJobs} job where job.job_id = held.job_id)
+        returning lock_key`,
   )
   return rows.map((row) => row.lock_key)
 }

@@ -26,7 +26,8 @@ export async function release(db: Db, fences: readonly Fence[], reason: string):
 
 /**
  * Lets go of the lock and slot that an attempt still holds after its job was taken from it (cancelled, or put back by
- * an operator). Only what this very attempt holds: a later attempt of the same job keeps its own.
+ * an operator). Only what this very attempt holds: a later attempt of the same job keeps its own. An attempt that still
+ * has its fence keeps everything: it settles instead.
  */
 export async function letGo(
   db: Db,
@@ -35,6 +36,8 @@ export async function letGo(
   if (held.lockKey === undefined && held.slotKey === undefined) return
   const { t } = db
   const live = sql`exists (select from ${t.liveJobs} job where job.job_id = ${held.jobId})`
+  const current = sql`exists (select from ${t.liveJobs} job
+                               where job.job_id = ${held.jobId} and job.attempt_id = ${held.attemptId})`
   const mine = sql`lock_key = ${held.lockKey ?? null} and job_id = ${held.jobId} and attempt_id = ${held.attemptId}`
   await db.query(
     'let_go',
@@ -43,7 +46,7 @@ export async function letGo(
       delete from ${t.resourceLocks} where ${mine} and not ${live}
     ),
     kept as (
-      update ${t.resourceLocks} set attempt_id = null, expires_at = null where ${mine} and ${live}
+      update ${t.resourceLocks} set attempt_id = null, expires_at = null where ${mine} and ${live} and not ${current}
     )
     update ${t.slots} set attempt_id = null, held_until = null
      where slot_key = ${held.slotKey ?? null} and attempt_id = ${held.attemptId}`,

@@ -97,27 +97,51 @@ async function drawIds(db: Db, count: number): Promise<string[]> {
 }
 
 async function takeLocks(db: Db, rows: readonly { submission: Submission; jobId: string }[]): Promise<Set<string>> {
-  const { t } = db
-  const first = new Map<string, string>() // of several jobs that want one lock, the first gets it
+  const wanted = new Map<string, string>() // of several jobs that want one lock, the first gets it
   for (const { submission, jobId } of rows) {
-    if (submission.lockKey !== undefined && !first.has(submission.lockKey)) first.set(submission.lockKey, jobId)
+    if (submission.lockKey !== undefined && !wanted.has(submission.lockKey)) wanted.set(submission.lockKey, jobId)
   }
-  if (first.size === 0) return new Set()
-  // A lock whose lease has passed is taken over only when its job is gone: while the job lives, the lock is its own.
-  // The expiry is compared on the newest version of the row, so that of two takers one finds it renewed.
+  const taken = await insertLocks(db, wanted)
+  const missed = [...wanted].filter(([, jobId]) => !taken.has(jobId))
+  if (
+    missed.length === 0 ||
+    !(await freeLapsedLocks(
+      db,
+      missed.map(([lockKey]) => lockKey),
+    ))
+  )
+    return taken
+  return new Set([...taken, ...(await insertLocks(db, new Map(missed)))])
+}
+
+// `do nothing` and not `do update … where`, which would lock the holder's row even where it changes nothing: a caller
+// that keeps his transaction open would then stop the holder from renewing and from ending.
+async function insertLocks(db: Db, wanted: ReadonlyMap<string, string>): Promise<Set<string>> {
+  if (wanted.size === 0) return new Set()
+  const { t } = db
   const taken = await db.query<{ job_id: string }>(
     'submit.locks',
-    sql`insert into ${t.resourceLocks} as held (lock_key, job_id, acquired_at)
+    sql`insert into ${t.resourceLocks} (lock_key, job_id, acquired_at)
         select lock_key, job_id, ${t.now}
-          from unnest(${[...first.keys()]}::text[], ${[...first.values()]}::uuid[]) wanted (lock_key, job_id)
+          from unnest(${[...wanted.keys()]}::text[], ${[...wanted.values()]}::uuid[]) wanted (lock_key, job_id)
          order by lock_key
-        on conflict (lock_key) do update
-           set job_id = excluded.job_id, attempt_id = null, acquired_at = excluded.acquired_at, expires_at = null
-         where held.expires_at <= ${t.now}
-           and not exists (select from ${t.liveJobs} job where job.job_id = held.job_id)
+        on conflict (lock_key) do nothing
         returning job_id`,
   )
   return new Set(taken.map((row) => row.job_id))
+}
+
+/** Frees locks whose lease has passed and whose job is gone. While a job lives, its lock is its own, lapsed or not. */
+async function freeLapsedLocks(db: Db, lockKeys: readonly string[]): Promise<boolean> {
+  const { t } = db
+  const freed = await db.query(
+    'submit.lapsed_locks',
+    sql`delete from ${t.resourceLocks} held
+         where lock_key = any(${lockKeys}::text[]) and expires_at <= ${t.now}
+           and not exists (select from ${t.liveJobs} job where job.job_id = held.job_id)
+        returning lock_key`,
+  )
+  return freed.length > 0
 }
 
 async function insertJobs(

@@ -1,0 +1,69 @@
+// @ts-check
+// Breaks the engine on purpose, in every way that scripts/mutants/mutants.ts names, and runs the tests that must notice.
+// Fails if a mutant survives. `node scripts/mutants.mjs <part of a name>` tries only some.
+import { spawn } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { openEmbeddedPostgres } from '@fencepost/engine'
+import ts from 'typescript'
+
+const config = fileURLToPath(new URL('./mutants/vitest.config.ts', import.meta.url))
+const vitest = fileURLToPath(new URL('../node_modules/vitest/vitest.mjs', import.meta.url))
+const sideBySide = 2
+
+/** @typedef {{ name: string, tests: readonly string[] }} Mutant */
+
+const all = await loadMutants()
+const wanted = all.filter(({ name }) => name.includes(process.argv[2] ?? ''))
+// One server for all of them; each run makes databases of its own in it.
+const server = process.env.DATABASE_URL
+  ? { url: process.env.DATABASE_URL, close: async () => {} }
+  : await openEmbeddedPostgres({ temporary: true, durable: false })
+/** @type {string[]} */
+const survived = []
+try {
+  const tests = [...new Set(wanted.flatMap(({ tests }) => tests))]
+  if (!(await passes({ name: '', tests }))) {
+    console.error('The tests fail without any mutant: nothing can be said about the mutants.')
+    process.exitCode = 1
+  } else {
+    const queue = [...wanted]
+    await Promise.all(Array.from({ length: sideBySide }, () => work(queue)))
+    console.log(`mutants: ${wanted.length - survived.length} killed, ${survived.length} survived`)
+    if (survived.length > 0) process.exitCode = 1
+  }
+} finally {
+  await server.close()
+}
+
+/** @param {Mutant[]} queue */
+async function work(queue) {
+  for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
+    const alive = await passes(mutant)
+    if (alive) survived.push(mutant.name)
+    console.log(`${alive ? 'SURVIVED' : 'killed  '} ${mutant.name}`)
+  }
+}
+
+/** @param {Mutant} mutant */
+async function passes(mutant) {
+  const run = spawn(process.execPath, [vitest, 'run', '--config', config, ...mutant.tests], {
+    env: { ...process.env, DATABASE_URL: server.url, FENCEPOST_MUTANT: mutant.name },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  run.stdout.on('data', (some) => (output += some))
+  run.stderr.on('data', (some) => (output += some))
+  const code = await new Promise((resolve) => run.on('close', resolve))
+  // Killed means that a test failed; a mutant that cannot even be loaded proves nothing.
+  if (code !== 0 && !/Tests .*failed/.test(output)) throw new Error(`${mutant.name || 'no mutant'}:\n${output}`)
+  return code === 0
+}
+
+/** @returns {Promise<Mutant[]>} */
+async function loadMutants() {
+  const source = await readFile(new URL('./mutants/mutants.ts', import.meta.url), 'utf8')
+  const { outputText } = ts.transpileModule(source, { compilerOptions: { module: ts.ModuleKind.ESNext } })
+  const { mutants } = await import(`data:text/javascript,${encodeURIComponent(outputText)}`)
+  return mutants
+}

@@ -1,0 +1,24 @@
+import { defineConfig, mergeConfig } from 'vitest/config'
+import base from '../../vitest.config.ts'
+import { mutants } from './mutants.ts'
+
+// The ordinary tests, with one source file changed as it is loaded. Nothing on disk is touched.
+const mutant = mutants.find(({ name }) => name === process.env['FENCEPOST_MUTANT'])
+
+export default mergeConfig(
+  base,
+  defineConfig({
+    plugins: [
+      {
+        name: 'mutant',
+        enforce: 'pre',
+        transform(code, id) {
+          if (mutant === undefined || !id.endsWith(mutant.file)) return undefined
+          if (!code.includes(mutant.find)) throw new Error(`Mutant ${mutant.name}: its text is not in ${mutant.file}`)
+          return { code: code.replaceAll(mutant.find, mutant.replace), map: null }
+        },
+      },
+    ],
+    test: { bail: 1 },
+  }),
+)
