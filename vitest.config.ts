@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config'
 
 // Inside the workspace a package is its sources.
-const conditions = ['@fencepost/source', 'module', 'node', 'development|production']
+const conditions = ['@fencepost/source', 'node', 'development|production']
 
 export default defineConfig({
   resolve: { conditions },

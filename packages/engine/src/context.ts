@@ -2,13 +2,24 @@ import type { Database } from './database/database.ts'
 import type { Logger } from './logger.ts'
 import type { Operation } from './operation.ts'
 import type { EngineLimits } from './options.ts'
+import type { Telemetry } from './telemetry.ts'
 import type { Wake } from './wake.ts'
 
 /** What one engine's parts share. */
 export interface Context {
   readonly database: Database
+  /** Where the database is, for connections that are not of the pool. */
+  readonly url: string
   readonly operations: ReadonlyMap<string, Operation>
   readonly limits: EngineLimits
   readonly logger: Logger
+  readonly telemetry: Telemetry
   readonly wake: Wake
+  /** What processes of isolated handlers are given beside the above. */
+  readonly handlerProcess: {
+    /** The address of the module that exports the operations. */
+    readonly operationsModule: string | undefined
+    readonly maxConnections: number
+    readonly connectTimeoutMs: number
+  }
 }

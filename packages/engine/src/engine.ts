@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { Attempt } from './attempt/attempt.ts'
 import { execute, outcomeOf, outcomeOfError, unknownOperation } from './attempt/run.ts'
-import { reject, settle, settleAll, type Outcome } from './attempt/settle.ts'
+import { afterwards, reject, settle, settleAll, type Outcome } from './attempt/settle.ts'
 import { checkInteger, checkKey, storableText } from './check.ts'
 import type { Context } from './context.ts'
 import type { CallerClient, Db } from './database/database.ts'
@@ -10,10 +10,9 @@ import { FencepostError } from './errors.ts'
 import { checkId } from './ids.ts'
 import { cancelTrees, type Cancelled } from './lifecycle/cancel.ts'
 import { claim, claimById } from './lifecycle/claim.ts'
-import { closeParents } from './lifecycle/close.ts'
 import { deleteJob, type Deleted } from './lifecycle/delete.ts'
 import { drainLevels, getDrain, setDrain, type Drain, type DrainLevel } from './lifecycle/drain.ts'
-import { sweep, type Swept } from './lifecycle/expire.ts'
+import { queuesOf, sweep, type Swept } from './lifecycle/expire.ts'
 import type { Settled } from './lifecycle/outcome.ts'
 import { recover, type Recovered } from './lifecycle/recover.ts'
 import { renew } from './lifecycle/renew.ts'
@@ -26,6 +25,10 @@ import { listEvents, type EventsOptions, type JobEvent } from './read/events.ts'
 import { getJob, type Job } from './read/job.ts'
 import { listJobs, type ListOptions } from './read/list.ts'
 import { getPipeline, unfinishedOf, type Pipeline } from './read/pipeline.ts'
+import type { WorkOptions } from './worker/options.ts'
+import { workOnce, type WorkedOnce, type WorkOnceOptions } from './worker/once.ts'
+import { listWorkers, type WorkerInfo } from './worker/registry.ts'
+import { work } from './worker/work.ts'
 
 /** Options of one submission, and whose transaction it belongs to. */
 export interface EngineSubmitOptions extends SubmitOptions {
@@ -104,7 +107,8 @@ export class Engine {
     const write = (db: Db) => insertSubmissions(db, submissions, { from: 'submitter' })
     if (client !== undefined) return write(database.join(client))
     const answers = submissions.some(isKeyed) ? await database.transaction('submit', write) : await write(database)
-    wake.queues(submissions.filter((_, nth) => answers[nth]?.submitted).map(({ queue }) => queue))
+    const jobIds = answers.map((answer) => (answer.submitted ? answer.jobId : undefined))
+    wake.submitted(submissions, jobIds)
     return answers
   }
 
@@ -117,13 +121,15 @@ export class Engine {
   async claim(options: EngineClaimOptions = {}): Promise<Attempt[]> {
     const wanted = { ...this.#claimWith(options), queue: options.queue ?? operationDefaults.queue }
     const limit = checkInteger(options.limit ?? 1, 'limit', 1, 10_000)
+    const startedAt = performance.now()
     let found = await claim(this.#db, { ...wanted, limit })
     if (found.length === 0) {
-      const swept = await sweep(this.#context.database)
+      const swept = await this.sweep()
       if (swept !== undefined && swept.expired.length + swept.failed.length + swept.closed.length > 0) {
         found = await claim(this.#db, { ...wanted, limit })
       }
     }
+    this.#context.telemetry.claimed(wanted.queue, performance.now() - startedAt, found)
     return found.map((claimed) => new Attempt(this.#context, claimed))
   }
 
@@ -149,7 +155,7 @@ export class Engine {
     const gone = new Set((await renew(this.#db, held)).map(({ attemptId }) => attemptId))
     const lost = attempts.filter(({ attemptId }) => gone.has(attemptId))
     // A worker that is still winding down goes on renewing, to keep its lock; that is said once.
-    const news = lost.filter(({ signal }) => !signal.aborted)
+    const news = lost.filter(({ abortReason }) => abortReason === undefined)
     for (const attempt of news) attempt.abort('fence_lost')
     await reject(
       this.#context,
@@ -161,7 +167,7 @@ export class Engine {
 
   /** Runs the attempt's handler once and settles it. Leases are not renewed meanwhile: that is a worker's task. */
   async run(attempt: Attempt): Promise<Settled & { outcome: Outcome }> {
-    const outcome = await execute(this.#context, attempt)
+    const outcome = await this.#context.telemetry.running(attempt.claimed, () => execute(this.#context, attempt))
     return { ...(await this.settle(attempt, outcome)), outcome }
   }
 
@@ -183,7 +189,8 @@ export class Engine {
   /** Writes what an attempt came to, under its fence; lets go of what it still holds if the fence is lost. */
   async settle(attempt: Attempt, outcome: Outcome): Promise<Settled> {
     const settled = await settle(this.#context, attempt.claimed, outcome)
-    if (!settled.settled) await attempt.letGo()
+    if (settled.settled) this.#context.telemetry.settled(attempt.claimed.operation, outcome.kind)
+    else await attempt.letGo()
     return settled
   }
 
@@ -193,8 +200,26 @@ export class Engine {
       this.#context,
       settlements.map(({ attempt, outcome }) => ({ claimed: attempt.claimed, outcome })),
     )
-    for (const [nth, { attempt }] of settlements.entries()) if (!answers[nth]?.settled) await attempt.letGo()
+    for (const [nth, { attempt, outcome }] of settlements.entries()) {
+      if (answers[nth]?.settled) this.#context.telemetry.settled(attempt.claimed.operation, outcome.kind)
+      else await attempt.letGo()
+    }
     return answers
+  }
+
+  /** Claims and runs jobs until the signal fires; resolves when nothing is left running and the database is tidy. */
+  async work(options: WorkOptions = {}): Promise<void> {
+    await work(this.#context, this, options)
+  }
+
+  /** Claims one job, runs it as a worker would, and says what it came to; exitCodeOf() makes an exit code of it. */
+  async workOnce(options: WorkOnceOptions = {}): Promise<WorkedOnce> {
+    return workOnce(this.#context, this, options)
+  }
+
+  /** The worker processes, those seen last first. */
+  async workers(): Promise<WorkerInfo[]> {
+    return listWorkers(this.#context)
   }
 
   /** Cancels a pending or running job, with everything that descends from it. */
@@ -211,7 +236,7 @@ export class Engine {
     const { database, wake } = this.#context
     const rows = await cancelTrees(database, jobIds, checkKey(by, 'by'))
     wake.cancelled(rows.running)
-    await closeParents(database, rows.parents)
+    await afterwards(this.#context, rows.orphans)
     return rows.jobIds
   }
 
@@ -222,7 +247,7 @@ export class Engine {
     const answer = await recover(this.#db, id, { staleMs: limits.staleMs, by: checkKey(options.by, 'by') })
     if (answer.recovered) {
       const job = await getJob(this.#db, id)
-      if (job !== undefined) wake.queues([job.queue])
+      if (job !== undefined) wake.jobs([job])
     }
     return answer
   }
@@ -234,7 +259,11 @@ export class Engine {
 
   /** Expires what has fallen silent, closes parents, frees locks; undefined when another process is doing so. */
   async sweep(): Promise<Swept | undefined> {
-    return sweep(this.#context.database)
+    const swept = await sweep(this.#context.database)
+    if (swept === undefined) return undefined
+    this.#context.telemetry.expired(swept.expired.length + swept.failed.length)
+    if (swept.expired.length > 0) this.#context.wake.queues(await queuesOf(this.#db, swept.expired))
+    return swept
   }
 
   /** Removes finished jobs older than the retention time, in batches, until none is left; says how many. */

@@ -5,7 +5,9 @@ import { migrate, requireSchema } from './database/migrate.ts'
 import { openEmbeddedPostgres, type EmbeddedPostgres } from './embedded/index.ts'
 import { Engine } from './engine.ts'
 import { checkOptions, type CheckedOptions, type EngineOptions } from './options.ts'
-import { Wake } from './wake.ts'
+import { createTelemetry } from './telemetry.ts'
+import { Wake, type Transport } from './wake.ts'
+import { postgresTransport } from './worker/notify.ts'
 
 /** Opens an engine on a Postgres, or on an embedded one that is started for it, and brings its schema up to date. */
 export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
@@ -26,25 +28,44 @@ export async function openEngineWith(
     pausePoint: hooks.pausePoint,
     onConnectionError: (error) => logger.warn({ err: error }, 'connection_lost'),
   })
-  const wake = new Wake(database, logger, checked.wakeDelayMs)
-  const close = async () => {
-    await wake.close()
+  const closeDatabase = async () => {
     await database.close()
     await server.close()
   }
+  let transport: Transport
   try {
     await prepareSchema(database, checked)
+    transport = await openTransport(database, server.url, checked)
   } catch (error) {
-    await close()
+    await closeDatabase()
     throw failure(error, 'open', 'no')
   }
-  const context: Context = { database, operations: checked.operations, limits: checked, logger, wake }
+  const wake = new Wake(transport, logger, checked.wakeDelayMs)
+  const close = async () => {
+    await wake.close()
+    await closeDatabase()
+  }
+  const context: Context = {
+    database,
+    url: server.url,
+    operations: checked.operations,
+    limits: checked,
+    logger,
+    wake,
+    telemetry: createTelemetry(),
+    handlerProcess: checked,
+  }
   return new Engine(context, { workerId: checked.workerId, close })
 }
 
 async function prepareSchema(database: Database, options: CheckedOptions): Promise<void> {
   if (options.migrate) await migrate(database.pool, options)
   else await requireSchema(database.pool, options)
+}
+
+async function openTransport(database: Database, url: string, options: CheckedOptions): Promise<Transport> {
+  const { wakeUp, schema, logger } = options
+  return wakeUp === 'listen' ? postgresTransport(database, url, logger) : wakeUp.open({ schema, logger })
 }
 
 /** A server that is not ours to stop. */

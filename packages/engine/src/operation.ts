@@ -49,6 +49,12 @@ export interface OperationOptions<Input, Payload> {
   /** How long an attempt may be silent before it is taken for dead. */
   leaseMs?: number
   retry?: Partial<RetryPolicy>
+  /** What becomes of a running job when its worker is told to stop: given back without spending the attempt, or failed. */
+  onShutdown?: 'release' | 'fail'
+  /** Where its handler runs: in the worker's own process, or in one apart, which may block, crash or be killed. */
+  isolation?: 'none' | 'process'
+  /** The most memory for the JavaScript heap of an isolated handler's process. */
+  maxMemoryMb?: number
   run: (run: Run<Payload>) => Promise<unknown>
 }
 
@@ -66,6 +72,9 @@ export interface Operation<Input = unknown> {
   readonly maxAttempts: number
   readonly leaseMs: number
   readonly retry: RetryPolicy
+  readonly onShutdown: 'release' | 'fail'
+  readonly isolation: 'none' | 'process'
+  readonly maxMemoryMb: number | undefined
   readonly run: (run: Run<unknown>) => Promise<unknown>
   readonly '~input'?: Input
 }
@@ -75,9 +84,12 @@ export const operationDefaults = {
   maxAttempts: 3,
   leaseMs: 30_000,
   retry: { firstDelayMs: 1_000, maxDelayMs: 3_600_000 },
+  onShutdown: 'release',
+  isolation: 'none',
 } as const
 
 export const minLeaseMs = 100
+const minMemoryMb = 32 // below, Node itself has no room to start
 const namePattern = /^[a-z][a-z0-9_]{0,62}$/
 const queuePattern = /^[a-z][a-z0-9_.-]{0,62}$/
 
@@ -113,8 +125,27 @@ export function operation<Input, Payload>(name: string, options: OperationOption
         0,
       ),
     },
+    onShutdown: options.onShutdown ?? operationDefaults.onShutdown,
+    ...checkIsolation(name, options),
     run,
   }
+}
+
+function checkIsolation(
+  name: string,
+  {
+    isolation = operationDefaults.isolation,
+    maxMemoryMb,
+  }: Pick<OperationOptions<never, never>, 'isolation' | 'maxMemoryMb'>,
+): Pick<Operation, 'isolation' | 'maxMemoryMb'> {
+  if (!['none', 'process'].includes(isolation)) {
+    throw new FencepostError('operation_invalid', `isolation of ${name} is ${isolation}; give 'none' or 'process'.`)
+  }
+  if (maxMemoryMb === undefined) return { isolation, maxMemoryMb }
+  if (isolation === 'none') {
+    throw new FencepostError('operation_invalid', `maxMemoryMb of ${name} needs isolation: 'process'.`)
+  }
+  return { isolation, maxMemoryMb: checkInteger(maxMemoryMb, `maxMemoryMb of ${name}`, minMemoryMb) }
 }
 
 /** A queue's name, checked. */

@@ -1,7 +1,9 @@
+import { pathToFileURL } from 'node:url'
 import { checkInteger, checkKey } from './check.ts'
 import { FencepostError } from './errors.ts'
 import { silentLogger, type Logger } from './logger.ts'
 import type { Operation } from './operation.ts'
+import type { WakeUpTransport } from './wake.ts'
 
 /** How an engine is opened. */
 export interface EngineOptions {
@@ -10,6 +12,8 @@ export interface EngineOptions {
   /** The schema that holds the engine's relations. */
   schema?: string
   operations?: readonly Operation[]
+  /** The path or file URL of a module that exports `operations`: what processes of isolated handlers import. */
+  operationsModule?: string | URL
   /** Run the migrations when opening; otherwise a schema of another version is refused. */
   migrate?: boolean
   /** Names this process in what it claims; unique, or left out. */
@@ -24,6 +28,8 @@ export interface EngineOptions {
   retentionMs?: number
   /** How long wake-ups are collected before they are sent as one. */
   wakeDelayMs?: number
+  /** How work is announced to workers, and how the workers of this engine listen: over Postgres, or by rabbitMq(). */
+  wakeUp?: 'listen' | WakeUpTransport
   logger?: Logger
 }
 
@@ -37,11 +43,13 @@ export interface CheckedOptions extends EngineLimits {
   database: string | undefined
   schema: string
   operations: ReadonlyMap<string, Operation>
+  operationsModule: string | undefined
   migrate: boolean
   workerId: string | undefined
   maxConnections: number
   connectTimeoutMs: number
   wakeDelayMs: number
+  wakeUp: 'listen' | WakeUpTransport
   logger: Logger
 }
 
@@ -56,6 +64,7 @@ export const engineDefaults = {
   staleMs: 1_800_000,
   retentionMs: 90 * day,
   wakeDelayMs: 5,
+  wakeUp: 'listen',
 } as const
 
 const schemaPattern = /^[a-z_][a-z0-9_]{0,50}$/
@@ -84,14 +93,22 @@ export function checkOptions(options: EngineOptions): CheckedOptions {
     database: options.database ?? process.env['DATABASE_URL'],
     schema,
     operations,
+    operationsModule: moduleAddress(options.operationsModule),
     migrate: options.migrate ?? engineDefaults.migrate,
     workerId: checkKey(options.workerId, 'workerId'),
     maxConnections: number('maxConnections', 1),
     connectTimeoutMs: number('connectTimeoutMs', 1),
     maxPayloadBytes: number('maxPayloadBytes', 2),
     wakeDelayMs: number('wakeDelayMs', 0),
+    wakeUp: options.wakeUp ?? engineDefaults.wakeUp,
     staleMs: duration('staleMs'),
     retentionMs: duration('retentionMs'),
     logger: options.logger ?? silentLogger,
   }
+}
+
+// A path is relative to the working directory, as everywhere in Node; `import()` would take it relative to itself.
+function moduleAddress(module: string | URL | undefined): string | undefined {
+  const address = module === undefined ? undefined : String(module)
+  return address === undefined || address.startsWith('file:') ? address : pathToFileURL(address).href
 }

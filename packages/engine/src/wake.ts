@@ -1,87 +1,157 @@
-import type { Database } from './database/database.ts'
-import { sql } from './database/sql.ts'
 import type { Fence } from './lifecycle/outcome.ts'
+import type { Submission } from './lifecycle/submission.ts'
 import type { Logger } from './logger.ts'
+import type { WakeUp } from './worker/wake-up.ts'
 
 /*
- * The wake-up: tells sleeping workers that there is work, after the commit and from another session.
+ * The wake-up, sending side: tells sleeping workers that there is work, after the commit and from another session.
  *
  * Never inside the submitting transaction: a transaction with a NOTIFY in it takes a lock on the whole database when it
  * commits, and concurrent submissions then wait for each other's disk writes. Wake-ups that come together are sent as
  * one. Losing one costs time, never a job: workers also look by themselves.
  */
 
-/** What is sent on the channel, as JSON. */
+/** What is told to every worker of a schema, as JSON. */
 export type Notice =
   | { kind: 'wake'; queue: string }
   /** The job was cancelled while this attempt ran: its worker aborts it at once. */
   | { kind: 'cancel'; job_id: string; attempt_id: string }
 
-const maxNoticesPerStatement = 500
+/** A job that can be claimed now. */
+export interface DueJob {
+  jobId: string
+  queue: string
+}
+
+/** What is sent at once. A job is among `jobs` only for a transport that names jobs. */
+export interface Announcements {
+  jobs: readonly DueJob[]
+  notices: readonly Notice[]
+}
+
+/** Both ends of a wake-up, for one engine: what it announces through, and what its workers listen to. */
+export interface Transport {
+  /** Whether due jobs are announced one by one, by their ids, or by the queue they are in. */
+  readonly namesJobs: boolean
+  /** Sends, after a while or not at all: what cannot be sent is logged and forgotten. Never throws. */
+  send(announcements: Announcements): Promise<void>
+  /** One worker's ear. */
+  listen(): WakeUp
+  close(): Promise<void>
+}
+
+/** A way to announce work other than Postgres's own; rabbitMq() makes one. */
+export interface WakeUpTransport {
+  /** Throws if it can never work. A server that is away is no reason to: it may come back. */
+  open(at: { schema: string; logger: Logger }): Promise<Transport>
+}
+
+/** The most that is kept while a slow transport sends. */
+const maxWaiting = 10_000
 
 /** The channel of a schema; Postgres cuts channel names at 63 bytes, so the schema's length is limited too. */
 export function channelOf(schema: string): string {
   return `${schema}_notices`
 }
 
-/** Collects notices for a few milliseconds and sends each distinct one once. */
+/** Collects announcements for a few milliseconds and sends each distinct one once, one batch at a time. */
 export class Wake {
-  readonly #database: Database
+  readonly #transport: Transport
   readonly #logger: Logger
   readonly #delayMs: number
-  readonly #waiting = new Set<string>()
+  readonly #jobs = new Map<string, DueJob>()
+  readonly #queues = new Set<string>()
+  readonly #cancelled = new Map<string, Fence>()
   #timer: NodeJS.Timeout | undefined
-  #sending: Promise<void> = Promise.resolve()
+  #sending: Promise<void> | undefined
   #closed = false
 
-  constructor(database: Database, logger: Logger, delayMs: number) {
-    this.#database = database
+  constructor(transport: Transport, logger: Logger, delayMs: number) {
+    this.#transport = transport
     this.#logger = logger
     this.#delayMs = delayMs
   }
 
+  /** There may be something new in these queues. */
   queues(queues: Iterable<string>): void {
-    for (const queue of queues) this.#add({ kind: 'wake', queue })
+    for (const queue of queues) this.#queues.add(queue)
+    this.#schedule()
+  }
+
+  /** These jobs can be claimed now. */
+  jobs(jobs: Iterable<DueJob>): void {
+    for (const job of jobs) this.#add(job)
+    this.#schedule()
+  }
+
+  /** What became of submissions: the id of each, in order, undefined for one that was refused. */
+  submitted(submissions: readonly Submission[], jobIds: readonly (string | undefined)[]): void {
+    for (const [nth, { queue, runAfter, delayMs }] of submissions.entries()) {
+      const jobId = jobIds[nth]
+      if (jobId === undefined) continue
+      // One that is to wait cannot be claimed yet; but workers should know until when they may sleep.
+      if (runAfter !== undefined || delayMs > 0) this.#queues.add(queue)
+      else this.#add({ jobId, queue })
+    }
+    this.#schedule()
   }
 
   cancelled(fences: readonly Fence[]): void {
-    for (const { jobId, attemptId } of fences) this.#add({ kind: 'cancel', job_id: jobId, attempt_id: attemptId })
+    const room = maxWaiting - this.#cancelled.size
+    // Their workers learn it all the same, from their next renewal.
+    if (fences.length > room) this.#logger.warn({ cancels: fences.length - room }, 'wake_up_not_sent')
+    for (const fence of fences.slice(0, room)) this.#cancelled.set(fence.attemptId, fence)
+    this.#schedule()
   }
 
-  /** Sends what is waiting, now, and resolves when it has been sent. */
-  async flush(): Promise<void> {
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-    const notices = [...this.#waiting]
-    this.#waiting.clear()
-    this.#sending = this.#sending.then(() => this.#send(notices))
-    await this.#sending
+  /** For a worker of this engine. */
+  listen(): WakeUp {
+    return this.#transport.listen()
   }
 
   /** Sends what is waiting, the last time. */
   async close(): Promise<void> {
     this.#closed = true
-    await this.flush()
+    clearTimeout(this.#timer)
+    await this.#sending
+    if (!this.#empty) await this.#transport.send(this.#take())
+    await this.#transport.close()
   }
 
-  #add(notice: Notice): void {
-    if (this.#closed) return
-    this.#waiting.add(JSON.stringify(notice))
-    this.#timer ??= setTimeout(() => void this.flush(), this.#delayMs)
+  // Workers that hear of a queue claim what is in it in batches: past some number of jobs that is better anyway.
+  #add(job: DueJob): void {
+    if (this.#transport.namesJobs && this.#jobs.size < maxWaiting) this.#jobs.set(job.jobId, job)
+    else this.#queues.add(job.queue)
   }
 
-  async #send(notices: readonly string[]): Promise<void> {
-    const channel = channelOf(this.#database.t.schema)
-    for (let from = 0; from < notices.length; from += maxNoticesPerStatement) {
-      const some = notices.slice(from, from + maxNoticesPerStatement)
-      try {
-        await this.#database.query(
-          'wake',
-          sql`select pg_notify(${channel}, notice) from unnest(${some}::text[]) notice`,
-        )
-      } catch (error) {
-        this.#logger.warn({ err: error }, 'wake_up_not_sent')
-      }
-    }
+  get #empty(): boolean {
+    return this.#jobs.size + this.#queues.size + this.#cancelled.size === 0
+  }
+
+  #schedule(): void {
+    if (this.#closed || this.#empty || this.#sending !== undefined) return
+    this.#timer ??= setTimeout(() => void this.#send(), this.#delayMs)
+  }
+
+  async #send(): Promise<void> {
+    this.#timer = undefined
+    this.#sending = this.#transport.send(this.#take())
+    await this.#sending
+    this.#sending = undefined
+    this.#schedule() // for what came meanwhile
+  }
+
+  #take(): Announcements {
+    const jobs = [...this.#jobs.values()]
+    const wakes = [...this.#queues].map((queue): Notice => ({ kind: 'wake', queue }))
+    const cancels = [...this.#cancelled.values()].map(({ jobId, attemptId }): Notice => ({
+      kind: 'cancel',
+      job_id: jobId,
+      attempt_id: attemptId,
+    }))
+    this.#jobs.clear()
+    this.#queues.clear()
+    this.#cancelled.clear()
+    return { jobs, notices: [...cancels, ...wakes] }
   }
 }

@@ -55,7 +55,7 @@ describe('run', () => {
   })
 
   test('what is thrown need not be an error', async () => {
-    const { job } = await runOne(() => Promise.reject('just text' as unknown as Error))
+    const { job } = await runOne(() => Promise.reject('just text'))
     expect(job).toMatchObject({ status: 'pending', error: 'just text', errorCode: 'Error' })
   })
 

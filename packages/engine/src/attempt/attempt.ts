@@ -25,7 +25,8 @@ export type AbortReason = 'fence_lost' | 'cancelled' | 'shutdown' | 'database_un
 export class Attempt {
   readonly claimed: Claimed
   readonly #context: Context
-  readonly #abort = new AbortController()
+  #controller: AbortController | undefined // made when somebody asks: most attempts are never told to stop
+  #abortReason: AbortReason | undefined
   readonly #links: Link[] = []
 
   constructor(context: Context, claimed: Claimed) {
@@ -41,9 +42,18 @@ export class Attempt {
     return this.claimed.attemptId
   }
 
-  /** Fires when the attempt should stop; `signal.reason` says why. */
+  /** Fires when the attempt should stop; abortReason says why. */
   get signal(): AbortSignal {
-    return this.#abort.signal
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#abortReason !== undefined) this.#controller.abort(this.#abortReason)
+    }
+    return this.#controller.signal
+  }
+
+  /** Why the attempt should stop; undefined while it should not. */
+  get abortReason(): AbortReason | undefined {
+    return this.#abortReason
   }
 
   /** The jobs chained so far. */
@@ -51,9 +61,11 @@ export class Attempt {
     return this.#links
   }
 
-  /** Tells the handler to stop. */
+  /** Tells the handler to stop. The first reason stays. */
   abort(reason: AbortReason): void {
-    this.#abort.abort(reason)
+    if (this.#abortReason !== undefined) return
+    this.#abortReason = reason
+    this.#controller?.abort(reason)
   }
 
   /** Writes a line in the job's history, visible at once. */
@@ -94,7 +106,7 @@ export class Attempt {
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error)
       // Asked to come back later, or stopped: the step has not failed.
-      if (!(error instanceof RetryLater) && !this.signal.aborted) {
+      if (!(error instanceof RetryLater) && this.#abortReason === undefined) {
         await this.recordStep({ step: name, success: false, error: message, elapsedSeconds: elapsedSeconds() })
       }
       throw error

@@ -20,6 +20,9 @@ export type Verb =
 const marks = { retry: 'job.retried', retry_later: 'job.retry_later', release: 'job.released', defer: 'job.deferred' }
 const statuses = { complete: 'completed', fail: 'failed' }
 
+/** The error code of a job whose children could not be submitted. */
+export const childConflict = 'child_conflict'
+
 /**
  * Of attempts whose settlement found no row: those that had already settled in exactly this way. A report whose answer
  * was lost with the connection is repeated, and is then told that it landed.
@@ -33,7 +36,9 @@ export async function alreadySettled(db: Db, verb: Verb, fences: readonly Fence[
     statement = sql`select attempt_id from ${t.finishedJobs} where ${mine} and status = ${statuses[verb]}`
   } else if (verb in marks) {
     const event = marks[verb as keyof typeof marks]
-    statement = sql`select attempt_id from ${t.storedEvents} where ${mine} and event = ${event}`
+    // A deferral that could not have its children has settled too: as a failure with a code that nothing else has.
+    const conflict = sql`${verb === 'defer'} and fields ->> 'error_code' = ${childConflict}`
+    statement = sql`select attempt_id from ${t.storedEvents} where ${mine} and (event = ${event} or ${conflict})`
   } else {
     return new Set()
   }

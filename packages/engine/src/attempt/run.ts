@@ -4,7 +4,7 @@ import { FencepostError, PermanentError, RetryLater } from '../errors.ts'
 import { encodeJson } from '../json.ts'
 import { Defer, failAt, type Child } from '../lifecycle/defer.ts'
 import { prepareSubmission, type Submission } from '../lifecycle/submission.ts'
-import { parsePayload } from '../operation.ts'
+import { parsePayload, type Run } from '../operation.ts'
 import type { Attempt } from './attempt.ts'
 import type { Outcome } from './settle.ts'
 
@@ -20,9 +20,20 @@ export async function execute(context: Context, attempt: Attempt): Promise<Outco
     return failed(error, true) // what is stored will not change: trying again cannot help
   }
   try {
-    return await outcomeOf(context, attempt, await operation.run({ payload, attempt, signal: attempt.signal }))
+    return await outcomeOf(context, attempt, await operation.run(runOf(attempt, payload)))
   } catch (error) {
     return outcomeOfError(error)
+  }
+}
+
+// `signal` is made when the handler asks for it.
+function runOf(attempt: Attempt, payload: unknown): Run<unknown> {
+  return {
+    payload,
+    attempt,
+    get signal() {
+      return attempt.signal
+    },
   }
 }
 

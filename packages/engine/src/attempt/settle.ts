@@ -11,7 +11,7 @@ import { release } from '../lifecycle/release.ts'
 import { backoffMs, retry } from '../lifecycle/retry.ts'
 import { retryLater } from '../lifecycle/retry-later.ts'
 import type { Submission } from '../lifecycle/submission.ts'
-import { alreadySettled, recordRejection, type Verb } from './fence.ts'
+import { alreadySettled, childConflict, recordRejection, type Verb } from './fence.ts'
 import { recordSteps, type CheckedStep } from './step.ts'
 
 /** What an attempt came to: computed first, from the handler alone; written second, as often as it takes. */
@@ -27,30 +27,37 @@ export interface Settlement {
   outcome: Outcome
 }
 
-/** Writes the outcomes of any number of attempts; plain completions go in one statement. Answers in order. */
+/** Writes the outcomes of any number of attempts; plain completions, and releases, are one statement. In order. */
 export async function settleAll(context: Context, settlements: readonly Settlement[]): Promise<Settled[]> {
-  const plain: (Completion & { nth: number })[] = []
-  const answers = new Array<Settled | undefined>(settlements.length)
-  for (const [nth, { claimed, outcome }] of settlements.entries()) {
+  const { database } = context
+  const answers = new Map<string, Settled>()
+  const completions: Completion[] = []
+  const releases: Fence[] = []
+  for (const { claimed, outcome } of settlements) {
+    const { jobId, attemptId } = claimed
     if (outcome.kind === 'completed' && outcome.chain.length === 0 && outcome.steps.length === 0) {
-      plain.push({ nth, jobId: claimed.jobId, attemptId: claimed.attemptId, result: outcome.result })
+      completions.push({ jobId, attemptId, result: outcome.result })
+    } else if (outcome.kind === 'released' && outcome.reason === 'shutdown') {
+      releases.push({ jobId, attemptId })
     } else {
-      answers[nth] = await settle(context, claimed, outcome)
+      answers.set(attemptId, await settle(context, claimed, outcome))
     }
   }
-  const rows = await complete(context.database, plain)
-  const written = new Set(rows.map((row) => row.attempt_id))
-  const rejected = plain.filter(({ attemptId }) => !written.has(attemptId))
-  const lost = await reject(
-    context,
-    'complete',
-    rejected.map(({ nth }) => settlements[nth]?.claimed as Claimed),
-  )
-  for (const { nth, attemptId } of plain) {
-    answers[nth] = lost.has(attemptId) ? { settled: false, why: 'fence_lost' } : { settled: true }
+  const byAttempt = new Map(settlements.map(({ claimed }) => [claimed.attemptId, claimed]))
+  for (const [verb, asked, rows] of [
+    ['complete', completions, await complete(database, completions)],
+    ['release', releases, await release(database, releases, 'shutdown')],
+  ] as const) {
+    const written = new Set(rows.map((row) => row.attempt_id))
+    const missing = asked.flatMap(({ attemptId }) => (written.has(attemptId) ? [] : (byAttempt.get(attemptId) ?? [])))
+    const lost = await reject(context, verb, missing)
+    for (const { attemptId } of asked) {
+      answers.set(attemptId, lost.has(attemptId) ? { settled: false, why: 'fence_lost' } : { settled: true })
+    }
+    await afterwards(context, rows)
   }
-  await afterwards(context, rows)
-  return answers as Settled[]
+  context.wake.jobs(releases.flatMap(({ attemptId }) => byAttempt.get(attemptId) ?? []))
+  return settlements.map(({ claimed }) => answers.get(claimed.attemptId) as Settled)
 }
 
 /** Writes one outcome under the fence. Repeating it, after an error, is safe and gives the same answer. */
@@ -66,7 +73,7 @@ export async function settle(context: Context, claimed: Claimed, outcome: Outcom
       return finish(context, 'retry_later', claimed, await retryLater(database, [{ ...fence, ...outcome }]))
     case 'released': {
       const rows = await release(database, [fence], outcome.reason)
-      if (rows.length > 0) context.wake.queues([claimed.queue])
+      if (rows.length > 0) context.wake.jobs([claimed])
       return finish(context, 'release', claimed, rows)
     }
     case 'deferred':
@@ -80,16 +87,17 @@ async function completeOne(
   { result, steps, chain }: Extract<Outcome, { kind: 'completed' }>,
 ): Promise<SettledRow[]> {
   if (chain.length === 0 && steps.length === 0) return complete(context.database, [{ ...fence, result }])
+  let chained: (string | undefined)[] = []
   const rows = await context.database.transaction('complete', async (db) => {
     const places = await drawPlaces(db, chain.length)
     const settled = await complete(db, [{ ...fence, result, chains: chain.length > 0 }])
     if (settled[0] === undefined) return settled
     await recordSteps(db, fence, steps, 'proven')
     const pipelineId = settled[0].pipeline_id ?? fence.jobId
-    if (chain.length > 0) await insertChained(db, { ...fence, pipelineId }, chain, places)
+    if (chain.length > 0) chained = await insertChained(db, { ...fence, pipelineId }, chain, places)
     return settled
   })
-  if (rows.length > 0) context.wake.queues(chain.map(({ queue }) => queue))
+  if (rows.length > 0) context.wake.submitted(chain, chained)
   return rows
 }
 
@@ -133,14 +141,14 @@ async function settleDeferral(
   try {
     const jobIds = await context.database.transaction('defer', (db) => deferAttempt(db, fence, outcome))
     if (jobIds === undefined) return await finish(context, 'defer', claimed, [])
-    context.wake.queues(outcome.children.map(({ queue }) => queue))
+    context.wake.submitted(outcome.children, jobIds)
     return { settled: true }
   } catch (error) {
     if (!(error instanceof ChildConflict)) throw error
     return settleFailure(context, claimed, {
       kind: 'failed',
       error: `A child could not be submitted: ${describeConflict(error.conflict)}`,
-      errorCode: 'child_conflict',
+      errorCode: childConflict,
       permanent: false,
       steps: [],
     })
@@ -167,12 +175,13 @@ export async function reject(context: Context, verb: Verb, attempts: readonly Cl
   for (const claimed of stale) {
     const { jobId, attemptId, operation } = claimed
     logger.warn({ job_id: jobId, attempt_id: attemptId, operation, verb }, 'writeback_stale_attempt')
+    context.telemetry.staleWriteback(operation, verb)
   }
   return new Set(stale.map(({ attemptId }) => attemptId))
 }
 
-/** A settled child may have been its parent's last. The sweep does the same, so an error here loses nothing. */
-async function afterwards(context: Context, rows: readonly SettledRow[]): Promise<void> {
+/** An ended child may have been its parent's last. The sweep does the same, so an error here loses nothing. */
+export async function afterwards(context: Context, rows: readonly { parent_job_id: string | null }[]): Promise<void> {
   const parents = rows.map((row) => row.parent_job_id).filter((id) => id !== null)
   if (parents.length === 0) return
   try {

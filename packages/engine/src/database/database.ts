@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { FencepostError } from '../errors.ts'
-import { failure, wantsRepeat } from './failure.ts'
+import { failure, isConnectionLost, wantsRepeat } from './failure.ts'
 import { relationsOf, type Relations } from './relations.ts'
 import { raw, type Sql } from './sql.ts'
 import { types } from './types.ts'
@@ -106,6 +106,10 @@ export class Database implements Db {
     client.on('error', onError)
     try {
       return await work(client)
+    } catch (error) {
+      // Postgres says goodbye in answer to a statement, and hangs up a moment later: nobody may get this one meanwhile.
+      if (isConnectionLost(error)) broken ??= new Error('connection lost', { cause: error })
+      throw error
     } finally {
       client.off('error', onError)
       client.release(broken)

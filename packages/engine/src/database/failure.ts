@@ -25,9 +25,7 @@ export function failure(error: unknown, doing: string, applied: 'no' | 'unknown'
       { cause: error },
     )
   }
-  const lost =
-    (code !== undefined && (unavailable.test(code) || socketCodes.has(code))) || driverMessages.test(messageOf(error))
-  if (!lost) return error
+  if (!isConnectionLost(error)) return error
   return new FencepostError(
     'database_unavailable',
     `${doing}: Postgres could not be reached (${messageOf(error)}). ` +
@@ -36,6 +34,15 @@ export function failure(error: unknown, doing: string, applied: 'no' | 'unknown'
         : 'It is not known whether this was written: the connection broke while it ran. Repeating is safe for ' +
           'everything an attempt does, because of its fence; for a submission only with a dedup key.'),
     { cause: error, details: { doing, applied }, retryable: true },
+  )
+}
+
+/** True when the connection is no good any more, or there was none to be had. */
+export function isConnectionLost(error: unknown): boolean {
+  if (error instanceof FencepostError) return error.code === 'database_unavailable'
+  const code = codeOf(error)
+  return (
+    (code !== undefined && (unavailable.test(code) || socketCodes.has(code))) || driverMessages.test(messageOf(error))
   )
 }
 

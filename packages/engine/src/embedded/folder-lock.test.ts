@@ -6,9 +6,11 @@ import { pathToFileURL } from 'node:url'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { compileProgram, type Program } from '../../test/embedded-program.ts'
 import { describeFolder, type Folder } from './folder.ts'
-import { lockFolder, lockFolderAtExit } from './folder-lock.ts'
-import { ownTag } from './process-tag.ts'
+import { lockFolder, lockFolderAtExit, type FolderLock } from './folder-lock.ts'
+import { isRunning, ownTag } from './process-tag.ts'
 import { blocking, patiently } from './waiting.ts'
+
+vi.mock('./process-tag.ts', { spy: true })
 
 let program: Program
 let folder: Folder
@@ -35,13 +37,31 @@ describe('the lock of a folder', () => {
       appendFileSync(${JSON.stringify(counter)}, next + '\\n')
       if (next % 7 === 0) process.kill(process.pid, 'SIGKILL')
       lock.release()`
-    const children = Array.from({ length: 6 }, () =>
-      runUnderLock(`for (let left = 12; left > 0; left -= 1) {${count}}`),
-    )
+    // All begin together, when the last of them is there.
+    const begin = `
+      const { readdirSync, writeFileSync } = await import('node:fs')
+      writeFileSync(folder.path + '/ready-' + process.pid, '')
+      while (readdirSync(folder.path).filter((name) => name.startsWith('ready-')).length < 6) {}`
+    const script = `${begin}\n for (let left = 12; left > 0; left -= 1) {${count}}`
+    const children = Array.from({ length: 6 }, () => runUnderLock(script))
     await Promise.all(children.map((child) => new Promise((resolve) => child.once('exit', resolve))))
     const numbers = readFileSync(counter, 'utf8').trim().split('\n').map(Number)
     expect(numbers).toEqual(numbers.map((_, index) => index + 1))
     expect(numbers.length).toBeGreaterThanOrEqual(28) // four killed, and two that have counted to the end
+  })
+
+  it('is not taken from the next owner by one who comes late to break it', async () => {
+    mkdirSync(folder.lock)
+    writeFileSync(join(folder.lock, '99999999_gone.aaaaaa'), '')
+    let next: FolderLock | undefined
+    // Between the late one's look at the owner and what it does about it, another breaks the lock and takes it.
+    vi.mocked(isRunning).mockImplementationOnce(() => {
+      next = blocking(lockFolder(folder, 0))
+      return false
+    })
+    await expect(patiently(lockFolder(folder, -1))).rejects.toMatchObject({ details: { pid: process.pid } })
+    expect(next).toBeDefined()
+    expect(readdirSync(folder.lock)).toEqual([expect.stringMatching(ownTag())])
   })
 
   it('is not held by a process that merely has the pid of its owner', async () => {

@@ -23,11 +23,11 @@ const held = new Map<string, FolderLock>()
 
 /** Takes the lock. Throws when another process has had it for `waitMs`. */
 export function* lockFolder(folder: Folder, waitMs: number): Waiting<FolderLock> {
-  const deadline = Date.now() + waitMs
+  const deadline = performance.now() + waitMs
   for (;;) {
     const attempt = tryLock(folder)
     if ('release' in attempt) return attempt
-    if (Date.now() > deadline) throw lockedTooLong(folder, attempt.owner, waitMs)
+    if (performance.now() > deadline) throw lockedTooLong(folder, attempt.owner, waitMs)
     yield
   }
 }

@@ -1,10 +1,11 @@
 import {
   chmodSync,
-  chownSync,
   existsSync,
+  lchownSync,
   mkdirSync,
   readdirSync,
   realpathSync,
+  rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs'
@@ -58,18 +59,25 @@ export function describeFolder(path: string, account: Account | undefined): Fold
   }
 }
 
-/** A directory for the account alone. What root makes belongs to the account, so that its owner can go on without root. */
+/** A directory for the account alone. */
 export function giveDirectory(path: string, folder: Folder): void {
   mkdirSync(path, { recursive: true, mode: 0o700 })
-  if (!folder.account) return
-  chownSync(path, folder.account.uid, folder.account.gid)
-  chmodSync(path, 0o700)
+  give(path, folder)
 }
 
 /** A new file for the account alone. */
 export function giveFile(path: string, content: string, folder: Folder): void {
-  writeFileSync(path, content, { mode: 0o600 })
-  if (folder.account) chownSync(path, folder.account.uid, folder.account.gid)
+  rmSync(path, { force: true })
+  writeFileSync(path, content, { mode: 0o600, flag: 'wx' })
+  give(path, folder)
+}
+
+/**
+ * What root makes belongs to the account, so that its owner can go on without root. The owner of a folder could also
+ * put links there, so none is ever followed: root would give away what they point to.
+ */
+export function give(path: string, folder: Folder): void {
+  if (folder.account) lchownSync(path, folder.account.uid, folder.account.gid)
 }
 
 // Root gives the folder to another account, which must never happen to a folder that was somebody's already.

@@ -4,6 +4,10 @@ import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
 import { ask, embeddedBed, serverOf, unfinishedIn, usersOf } from '../../test/embedded-bed.ts'
 import { openEmbeddedPostgres } from './embedded-postgres.ts'
+import { describeFolder } from './folder.ts'
+import { lockFolder } from './folder-lock.ts'
+import { addUser, removeUser } from './users.ts'
+import { patiently } from './waiting.ts'
 
 const isRoot = process.getuid?.() === 0
 const { directory, freshFolder, run } = embeddedBed()
@@ -58,6 +62,20 @@ describe('several users', () => {
     })
     await Promise.all(visitors)
     expect(serverOf(directory)).toBeUndefined()
+  })
+})
+
+describe('a user who leaves', () => {
+  it('does not stop the server when another one has come while the lock was held', async () => {
+    const { url, close } = await openEmbeddedPostgres({ directory, durable: false })
+    const folder = describeFolder(directory, undefined)
+    const lock = await patiently(lockFolder(folder, 0))
+    const closing = close() // sees that nobody is left, and waits for the lock
+    const user = addUser(folder)
+    lock.release()
+    await closing
+    expect(await ask(url, 'select 1')).toEqual([1])
+    removeUser(folder, user)
   })
 })
 
@@ -116,8 +134,8 @@ describe('after SIGKILL', () => {
     await running.ended
     const { url, close } = await openEmbeddedPostgres({ directory, durable: false })
     expect(await ask(url, 'select 1')).toEqual([1])
-    expect(unfinishedIn(directory)).toEqual([])
     await close()
+    expect(unfinishedIn(directory)).toEqual([])
   })
 
   it('of one who was starting or stopping it, nobody waits for the lock', async () => {

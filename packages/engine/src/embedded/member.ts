@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import type { Folder } from './folder.ts'
 import { lockFolder, lockFolderAtExit, type FolderLock } from './folder-lock.ts'
 import { clearLeftovers } from './leftovers.ts'
@@ -57,6 +57,8 @@ export async function stopAbandoned(folder: Folder): Promise<boolean> {
 
 function* leaving(folder: Folder, user: string, temporary: boolean, locking: Waiting<FolderLock>): Waiting<void> {
   removeUser(folder, user)
+  // Somebody has removed the folder. A server whose files are gone notices, and stops by itself within a minute.
+  if (!existsSync(folder.users)) return
   if (hasUsers(folder)) return
   const lock = yield* locking
   try {

@@ -54,19 +54,19 @@ export function* stopServer(folder: Folder): Waiting<void> {
     const server = findServer(folder)
     if (!server) return
     sendSignal(server.pid, signal)
-    const deadline = Date.now() + waitMs
-    while (findServer(folder)?.pid === server.pid && Date.now() < deadline) yield
+    const deadline = performance.now() + waitMs
+    while (findServer(folder)?.pid === server.pid && performance.now() < deadline) yield
   }
 }
 
 // An initdb, or a server that has not written its file yet, when this process ends in the middle of a start.
 function* endPrograms(folder: Folder): Waiting<void> {
-  const deadline = Date.now() + immediateStopMs
+  const deadline = performance.now() + immediateStopMs
   for (const child of programsUnderway(folder)) {
     if (child.pid === undefined) continue
     // The whole group: initdb runs a postgres of its own.
     sendSignal(process.platform === 'win32' ? child.pid : -child.pid, 'SIGINT')
-    while (tagOf(child.pid) !== undefined && Date.now() < deadline) yield
+    while (tagOf(child.pid) !== undefined && performance.now() < deadline) yield
   }
 }
 
@@ -79,7 +79,7 @@ function isServer(pid: number, folder: Folder): boolean {
       return there.dev === here.dev && there.ino === here.ino
     }
     const command = execFileSync('ps', ['-ww', '-o', 'command=', '-p', String(pid)], { encoding: 'utf8' })
-    return command.includes(folder.data)
+    return command.includes(` -D ${folder.data} `)
   } catch {
     return false // no such process, or one of an account that this server does not run under
   }

@@ -25,10 +25,10 @@ const passing =
 
 /** The running server of the folder, joined or started. Only under the folder's lock. */
 export async function ensureServer(folder: Folder, options: StartOptions): Promise<Server> {
-  const deadline = Date.now() + options.startTimeoutMs
+  const deadline = performance.now() + options.startTimeoutMs
   let binaries: Binaries | undefined
   let output = ''
-  while (Date.now() < deadline) {
+  while (performance.now() < deadline) {
     const running = findServer(folder)
     if (running?.ready) return running
     if (!running) {
@@ -69,7 +69,7 @@ async function launch(
   let failure: Error | undefined
   child.once('exit', () => (ended = true))
   child.once('error', (error) => (failure = error))
-  while (Date.now() < deadline) {
+  while (performance.now() < deadline) {
     if (failure) throw failure
     if (ended) return readLog(folder, log.begin)
     const server = findServer(folder)

@@ -23,7 +23,8 @@ export interface CancelledRows {
   jobIds: string[]
   /** The attempts that were running: their workers are to be told. */
   running: Fence[]
-  parents: (string | null)[]
+  /** The cancelled rows whose parent was not cancelled with them, and may have waited for just these. */
+  orphans: { parent_job_id: string | null }[]
 }
 
 interface CancelledRow {
@@ -48,10 +49,11 @@ export async function cancelTrees(
         rows.map((row) => row.job_id),
       )
     }
+    const cancelled = new Set(rows.map((row) => row.job_id))
     return {
-      jobIds: rows.map((row) => row.job_id),
+      jobIds: [...cancelled],
       running: rows.flatMap(({ job_id: jobId, attempt_id: attemptId }) => (attemptId ? [{ jobId, attemptId }] : [])),
-      parents: rows.map((row) => row.parent_job_id),
+      orphans: rows.filter(({ parent_job_id: parent }) => parent !== null && !cancelled.has(parent)),
     }
   })
 }

@@ -31,14 +31,14 @@ export async function drawPlaces(db: Db, count: number): Promise<Place[]> {
  *
  * The attempt has succeeded, and a conflict cannot change that. A dedup key that is taken means that the wanted job is
  * already there. A lock that is taken means that it cannot be had: the chained job is then written as failed, so that
- * its pipeline shows what is missing instead of looking complete.
+ * its pipeline shows what is missing instead of looking complete. Answers the ids, in order, of those that were submitted.
  */
 export async function insertChained(
   db: Db,
   from: { jobId: string; attemptId: string; pipelineId: string },
   submissions: readonly Submission[],
   places: readonly Place[],
-): Promise<void> {
+): Promise<(string | undefined)[]> {
   const answers = await insertSubmissions(db, submissions, {
     from: 'chain',
     pipelineId: from.pipelineId,
@@ -50,7 +50,8 @@ export async function insertChained(
     const { jobId, ...conflict } = await chainedJob(db, from.pipelineId, submission, answer)
     fields.push(JSON.stringify({ operation, job_id: jobId, ...conflict }))
   }
-  await recordChained(db, from, fields, eventIds)
+  await recordChained(db, from, fields, places)
+  return answers.map((answer) => (answer.submitted ? answer.jobId : undefined))
 }
 
 /** What the history of the chaining job says about one link. */

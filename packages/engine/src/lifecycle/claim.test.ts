@@ -77,6 +77,17 @@ describe('claim', () => {
     expect(await bed.engine.get(second)).toMatchObject({ isCurrent: true })
   })
 
+  test('of a slot takes nothing however long the job in it is renewed', async () => {
+    await submitted(bed.engine.submit(work, {}, { slotKey: 's' }))
+    await submitted(bed.engine.submit(work, {}, { slotKey: 's' }))
+    const attempts = await bed.engine.claim({ limit: 10 })
+    for (let n = 0; n < 3; n += 1) {
+      await bed.advance(20_000)
+      expect((await bed.engine.renew(attempts)).lost).toEqual([])
+      expect(await bed.engine.claim({ limit: 10 })).toEqual([])
+    }
+  })
+
   test('by id takes a job that is due and free, and no other', async () => {
     const jobId = await submitted(bed.engine.submit(work, {}))
     const future = await submitted(bed.engine.submit(work, {}, { delayMs: 60_000 }))

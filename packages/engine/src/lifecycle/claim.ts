@@ -24,9 +24,8 @@ export interface Claimed {
   maxAttempts: number
   workerId: string
   leaseMs: number
-  leaseUntil: string
-  claimedAt: string
-  submittedAt: string
+  /** How long it had been due when it was claimed. */
+  waitedMs: number
   lockKey: string | undefined
   slotKey: string | undefined
   parentJobId: string | undefined
@@ -48,13 +47,9 @@ interface ClaimedRow {
   queue: string
   payload: Json
   priority: number
-  run_after: string
   attempts: number
   max_attempts: number
-  locked_by: string
-  lease_until: string
-  locked_at: string
-  submitted_at: string
+  waited_ms: number
   lock_key: string | null
   slot_key: string | null
   parent_job_id: string | null
@@ -65,7 +60,7 @@ interface ClaimedRow {
 export async function claim(db: Db, options: ClaimOptions): Promise<Claimed[]> {
   if (Object.keys(options.leases).length === 0 || options.limit < 1) return []
   const rows = await db.query<ClaimedRow>('claim', claimStatement(db, options, dueOfQueue(db, options)))
-  return rows.map((row) => claimedFromRow(row, options.leases)).sort(inClaimOrder)
+  return rows.map((row) => claimedFromRow(row, options))
 }
 
 /** Claims one given job if it can be claimed now. */
@@ -75,7 +70,7 @@ export async function claimById(
   options: Omit<ClaimOptions, 'queue' | 'limit'>,
 ): Promise<Claimed | undefined> {
   const rows = await db.query<ClaimedRow>('claim', claimStatement(db, options, dueById(db, jobId, options.leases)))
-  return rows.map((row) => claimedFromRow(row, options.leases))[0]
+  return rows.map((row) => claimedFromRow(row, options))[0]
 }
 
 /** The statement, for the test that reads its plan. */
@@ -110,9 +105,11 @@ export function claimStatement(db: Pick<Db, 't'>, options: Omit<ClaimOptions, 'q
         from claimed
        where held.lock_key = claimed.lock_key and held.job_id = claimed.job_id
     )
-    select job_id, attempt_id, operation, queue, payload, priority, run_after, attempts, max_attempts, locked_by,
-           lease_until, locked_at, submitted_at, lock_key, slot_key, parent_job_id, pipeline_id
-      from claimed`
+    select job_id, attempt_id, operation, queue, payload, priority, attempts, max_attempts,
+           extract(epoch from locked_at - run_after)::double precision * 1000 as waited_ms,
+           lock_key, slot_key, parent_job_id, pipeline_id
+      from claimed
+     order by claimed.priority, claimed.run_after, claimed.job_id`
 }
 
 /** The due jobs of one queue, locked, as the CTEs `heads` and `due`. */
@@ -173,7 +170,7 @@ function claimsAllowed({ t }: Pick<Db, 't'>): Sql {
   return sql`not exists (select from ${t.settings} where key = 'drain' and value = 'all')`
 }
 
-function claimedFromRow(row: ClaimedRow, leases: ClaimOptions['leases']): Claimed & { runAfter: string } {
+function claimedFromRow(row: ClaimedRow, { leases, workerId }: Pick<ClaimOptions, 'leases' | 'workerId'>): Claimed {
   return {
     jobId: row.job_id,
     attemptId: row.attempt_id,
@@ -183,22 +180,12 @@ function claimedFromRow(row: ClaimedRow, leases: ClaimOptions['leases']): Claime
     priority: row.priority,
     attempts: row.attempts,
     maxAttempts: row.max_attempts,
-    workerId: row.locked_by,
+    workerId,
     leaseMs: leases[row.operation] as number, // claimed only what is in leases
-    leaseUntil: row.lease_until,
-    claimedAt: row.locked_at,
-    submittedAt: row.submitted_at,
+    waitedMs: row.waited_ms,
     lockKey: row.lock_key ?? undefined,
     slotKey: row.slot_key ?? undefined,
     parentJobId: row.parent_job_id ?? undefined,
     pipelineId: row.pipeline_id ?? undefined,
-    runAfter: row.run_after,
   }
-}
-
-// `returning` promises no order.
-function inClaimOrder(a: Claimed & { runAfter: string }, b: Claimed & { runAfter: string }): number {
-  if (a.priority !== b.priority) return a.priority - b.priority
-  if (a.runAfter !== b.runAfter) return a.runAfter < b.runAfter ? -1 : 1
-  return a.jobId < b.jobId ? -1 : 1
 }

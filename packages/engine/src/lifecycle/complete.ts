@@ -34,9 +34,10 @@ export async function complete(db: Db, completions: readonly Completion[]): Prom
 
 /** The statement, for the test that reads its plan. */
 export function completeStatement({ t }: Pick<Db, 't'>, completions: readonly Completion[]): Sql {
+  // By attempt and not by job: a late report of an earlier attempt may be in the same batch.
   const results = completions
     .filter(({ result }) => result !== undefined && result !== 'null')
-    .map(({ jobId, result }) => `"${dashedId(jobId)}":${result}`)
+    .map(({ attemptId, result }) => `"${dashedId(attemptId)}":${result}`)
   const chaining = completions.filter(({ chains }) => chains).map(({ jobId }) => jobId)
   return sql`
     with ended as (
@@ -54,7 +55,7 @@ export function completeStatement({ t }: Pick<Db, 't'>, completions: readonly Co
       select job_id, operation, queue, payload, 'completed', priority, run_after, attempt_id, attempts, max_attempts,
              locked_by, locked_at, lock_key, slot_key, dedup_key, parent_job_id,
              case when job_id = any(${chaining}::uuid[]) then coalesce(pipeline_id, job_id) else pipeline_id end,
-             progress_current, progress_total, ${`{${results.join(',')}}`}::jsonb -> job_id::text,
+             progress_current, progress_total, ${`{${results.join(',')}}`}::jsonb -> attempt_id::text,
              submitted_at, submitted_by, started_at, ${t.now}, submitted_event_id, started_event_id, ${t.nextEventId}
         from ended
     ),

@@ -1,5 +1,6 @@
 import type { Db } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
+import type { JobStatus } from '../read/job.ts'
 
 export type Deleted =
   | { deleted: true }
@@ -24,9 +25,12 @@ export async function deleteJob(db: Db, jobId: string, by: string | undefined): 
     select job_id from deleted`,
   )
   if (rows.length > 0) return { deleted: true }
-  const [job] = await db.query<{ status: 'pending' | 'running' }>(
+  const [job] = await db.query<{ status: JobStatus }>(
     'delete.why',
-    sql`select status from ${t.liveJobs} where job_id = ${jobId}`,
+    sql`select status from ${t.jobs} where job_id = ${jobId} and deleted_at is null`,
   )
-  return job === undefined ? { deleted: false, why: 'not_found' } : { deleted: false, why: 'unfinished', ...job }
+  if (job === undefined) return { deleted: false, why: 'not_found' }
+  const { status } = job
+  if (status === 'pending' || status === 'running') return { deleted: false, why: 'unfinished', status }
+  return deleteJob(db, jobId, by) // it has ended between the two statements
 }

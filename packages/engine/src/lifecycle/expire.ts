@@ -55,6 +55,16 @@ export async function sweep(database: Database): Promise<Swept | undefined> {
   })
 }
 
+/** The queues that these jobs are in. */
+export async function queuesOf(db: Db, jobIds: readonly string[]): Promise<string[]> {
+  const { t } = db
+  const rows = await db.query<{ queue: string }>(
+    'sweep.queues',
+    sql`select distinct queue from ${t.liveJobs} where job_id = any(${jobIds}::uuid[])`,
+  )
+  return rows.map((row) => row.queue)
+}
+
 async function expireToPending(db: Db): Promise<string[]> {
   const { t } = db
   const rows = await db.query<{ job_id: string }>(

@@ -1,0 +1,60 @@
+// @ts-check
+import { child, defer, openEngine, operation } from '@fencepost/engine'
+
+// Ours: fence, history and events as they always are; there is no setting that turns them off.
+
+/** @type {Record<string, import('@fencepost/engine').WorkOptions>} */
+const profiles = {
+  drain: { concurrency: 1000 },
+  sleep: { concurrency: 100 },
+  latency: { concurrency: 10 },
+  hold: { concurrency: 100 },
+}
+
+/** Any JSON. The peers check no payloads either. */
+const anything = { '~standard': { version: 1, vendor: 'bench', validate: (value) => ({ value }) } }
+
+export async function open({ url, poolSize, options }) {
+  /** @type {import('./serve.mjs').Handling | undefined} */
+  let handling
+  const job = operation('job', {
+    payload: /** @type {any} */ (anything),
+    ...(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
+    run: async ({ payload }) => handling?.handle(payload.nth),
+  })
+  const parent = operation('parent', {
+    payload: /** @type {any} */ (anything),
+    run: async ({ payload }) => defer(Array.from({ length: payload.children }, (_, nth) => child(job, { nth }))),
+  })
+  const engine = await openEngine({ database: url, operations: [job, parent], maxConnections: poolSize })
+  return {
+    batch: 5000,
+    setup: async () => {}, // opening it has migrated
+    enqueueMany: (nths, startInSeconds) =>
+      engine.submitMany(
+        job,
+        nths.map((nth) => ({
+          payload: { nth },
+          ...(startInSeconds > 0 ? { options: { delayMs: startInSeconds * 1000 } } : {}),
+        })),
+      ),
+    enqueueOne: (nth) => engine.submit(job, { nth }),
+    enqueueWith: (client, nth) => engine.submit(job, { nth }, { client }),
+    committed: () => engine.wake(),
+    fanOut: (children) => engine.submit(parent, { children }),
+    work: async (profile, wanted) => {
+      handling = wanted
+      const controller = new AbortController()
+      const working = engine.work({
+        ...profiles[profile],
+        ...(options.sweepMs === undefined ? {} : { sweepMs: options.sweepMs }),
+        signal: controller.signal,
+      })
+      return async () => {
+        controller.abort()
+        await working
+      }
+    },
+    close: () => engine.close(),
+  }
+}

@@ -1,0 +1,15 @@
+// @ts-check
+import { cpus, loadavg, release, totalmem, type } from 'node:os'
+
+/** What the numbers were measured on. */
+export function machine() {
+  const [first] = cpus()
+  return {
+    cpu: first?.model.trim() ?? 'unknown',
+    cores: cpus().length,
+    memoryGb: Math.round(totalmem() / 2 ** 30),
+    os: `${type()} ${release()}`,
+    node: process.version,
+    loadBefore: Math.round((loadavg()[0] ?? 0) * 100) / 100,
+  }
+}

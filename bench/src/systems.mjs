@@ -1,0 +1,92 @@
+// @ts-check
+import { readFileSync } from 'node:fs'
+
+/*
+ * The systems, and how their tables are read. Reading is the one thing that goes past the public API: whether a
+ * settlement has committed is only known in the database.
+ *
+ *   left      unfinished jobs, as a number
+ *   anyLeft   whether there is one; asked at a fine interval at the end of a drain
+ *   attempts  one row per unfinished or finished job, with what identifies the attempt that it belongs to: when such a
+ *             row changes while its owner has done nothing, somebody else's write was accepted
+ *   scale     the part of a big workload that a slow system is given; what is compared is always a rate
+ */
+
+/**
+ * @typedef {object} System
+ * @property {string} name
+ * @property {string} label
+ * @property {string} version
+ * @property {number} scale
+ * @property {boolean} keepsFinished
+ * @property {string} left
+ * @property {string} anyLeft
+ * @property {string} attempts
+ * @property {{ enqueueInTransaction: boolean, fanOut: boolean }} can
+ * @property {Record<string, unknown>} defaultLease options of its adapter for leases and sweeps as it ships them
+ * @property {Record<string, unknown>} shortLease options of its adapter for leases of a few seconds
+ * @property {string} [deadWorkers] where no lease can be set: the workers that an operator takes for dead
+ */
+
+/** @type {System[]} */
+export const systems = [
+  {
+    name: 'fencepost',
+    label: 'Fencepost',
+    version: versionIn('../../packages/engine/package.json'),
+    scale: 1,
+    keepsFinished: true,
+    left: 'select count(*)::integer as left from fencepost.live_jobs',
+    anyLeft: 'select exists (select from fencepost.live_jobs) as any_left',
+    attempts: `select job_id::text as id, concat_ws(' ', status, attempt_id, attempts) as attempt from fencepost.jobs`,
+    can: { enqueueInTransaction: true, fanOut: true },
+    defaultLease: {},
+    shortLease: { leaseMs: 2000, sweepMs: 500 },
+  },
+  {
+    name: 'graphile-worker',
+    label: 'graphile-worker',
+    version: versionIn('../node_modules/graphile-worker/package.json'),
+    scale: 1,
+    keepsFinished: false,
+    left: 'select count(*)::integer as left from graphile_worker._private_jobs',
+    anyLeft: 'select exists (select from graphile_worker._private_jobs) as any_left',
+    attempts: `select id::text, concat_ws(' ', locked_by, locked_at, attempts) as attempt
+                 from graphile_worker._private_jobs`,
+    can: { enqueueInTransaction: true, fanOut: false },
+    defaultLease: {},
+    shortLease: {},
+    deadWorkers: 'select distinct locked_by as worker from graphile_worker._private_jobs where locked_by is not null',
+  },
+  {
+    name: 'pg-boss',
+    label: 'pg-boss',
+    version: versionIn('../node_modules/pg-boss/package.json'),
+    scale: 1,
+    keepsFinished: true,
+    left: `select count(*)::integer as left from pgboss.job where name = 'bench' and state < 'completed'`,
+    anyLeft: `select exists (select from pgboss.job where name = 'bench' and state < 'completed') as any_left`,
+    attempts: `select id::text, concat_ws(' ', state, retry_count, started_on, output) as attempt
+                 from pgboss.job where name = 'bench'`,
+    can: { enqueueInTransaction: true, fanOut: true },
+    defaultLease: { supervise: true },
+    shortLease: { supervise: true, superviseSeconds: 1, heartbeatSeconds: 10 },
+  },
+  {
+    name: 'bullmq',
+    label: 'BullMQ (Postgres)',
+    version: versionIn('../node_modules/bullmq/package.json'),
+    scale: 0.1,
+    keepsFinished: false,
+    left: `select count(*)::integer as left from bullmq.job where state not in ('completed', 'failed')`,
+    anyLeft: `select exists (select from bullmq.job where state not in ('completed', 'failed')) as any_left`,
+    attempts: `select id, concat_ws(' ', state, lock_token, attempts_started) as attempt from bullmq.job`,
+    can: { enqueueInTransaction: false, fanOut: true },
+    defaultLease: {},
+    shortLease: { lockDuration: 2000, stalledInterval: 500 },
+  },
+]
+
+function versionIn(path) {
+  return JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')).version
+}

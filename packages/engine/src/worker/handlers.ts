@@ -1,0 +1,47 @@
+import type { Attempt } from '../attempt/attempt.ts'
+import type { Outcome } from '../attempt/settle.ts'
+import type { Context } from '../context.ts'
+import { executeHere, watchRejections } from './in-process.ts'
+import { IsolatedHandlers } from './isolated/isolated.ts'
+import type { CheckedWorkOptions } from './options.ts'
+
+/** Runs handlers where their operations want them run: in this process, or in one of their own. */
+export class Handlers {
+  readonly #context: Context
+  readonly #isolated: IsolatedHandlers | undefined
+  readonly #unwatch: () => void
+
+  constructor(context: Context, options: Pick<CheckedWorkOptions, 'operations' | 'concurrency' | 'graceMs'>) {
+    this.#context = context
+    const isolated = options.operations.filter(({ isolation }) => isolation === 'process')
+    this.#isolated = isolated.length === 0 ? undefined : new IsolatedHandlers(context, isolated, options)
+    this.#unwatch = watchRejections()
+  }
+
+  /** Sees to it that handlers can be run; throws when they cannot. */
+  async start(): Promise<void> {
+    try {
+      await this.#isolated?.start()
+    } catch (error) {
+      await this.close()
+      throw error
+    }
+  }
+
+  /** Runs the attempt's handler and says what it came to. Never throws. */
+  async execute(attempt: Attempt): Promise<Outcome> {
+    const isolated = this.#context.operations.get(attempt.claimed.operation)?.isolation === 'process'
+    if (isolated && this.#isolated !== undefined) return this.#isolated.execute(attempt)
+    return executeHere(this.#context, attempt)
+  }
+
+  /** Ends a handler that did not stop when told, where that can be done; resolves when it is gone. */
+  async end(attempt: Attempt): Promise<void> {
+    await this.#isolated?.end(attempt)
+  }
+
+  async close(): Promise<void> {
+    await this.#isolated?.close()
+    this.#unwatch()
+  }
+}

@@ -1,0 +1,33 @@
+import type { Database } from '../database/database.ts'
+import { sql } from '../database/sql.ts'
+import type { Logger } from '../logger.ts'
+import { channelOf, type Announcements, type Notice, type Transport } from '../wake.ts'
+import { ListenWakeUp } from './listen.ts'
+
+const maxNoticesPerStatement = 500
+
+/** Wake-ups over Postgres itself: NOTIFY by a connection of the pool, LISTEN by one of its own. */
+export function postgresTransport(database: Database, url: string, logger: Logger): Transport {
+  const { schema } = database.t
+  const notify = async (notices: readonly Notice[]) => {
+    const payloads = notices.map((notice) => JSON.stringify(notice))
+    await database.query(
+      'wake',
+      sql`select pg_notify(${channelOf(schema)}, notice) from unnest(${payloads}::text[]) notice`,
+    )
+  }
+  return {
+    namesJobs: false,
+    send: async ({ notices }: Announcements) => {
+      for (let from = 0; from < notices.length; from += maxNoticesPerStatement) {
+        try {
+          await notify(notices.slice(from, from + maxNoticesPerStatement))
+        } catch (error) {
+          logger.warn({ err: error }, 'wake_up_not_sent')
+        }
+      }
+    },
+    listen: () => new ListenWakeUp(url, schema, logger),
+    close: async () => {},
+  }
+}

@@ -1,0 +1,180 @@
+import type { Attempt } from '../attempt/attempt.ts'
+import { childConflict } from '../attempt/fence.ts'
+import type { Outcome } from '../attempt/settle.ts'
+import type { Context } from '../context.ts'
+import type { Engine } from '../engine.ts'
+import { Handlers } from './handlers.ts'
+import { judged, shutdownOutcome } from './judged.ts'
+import { checkWorkOptions, type CheckedWorkOptions, type WorkOptions } from './options.ts'
+import { register } from './registry.ts'
+import { Renewer } from './renewer.ts'
+import { Settler, type Reported } from './settler.ts'
+import type { WakeUp } from './wake-up.ts'
+import { wakeUpOf } from './work.ts'
+
+/** How one job is claimed and run. */
+export type WorkOnceOptions = Pick<WorkOptions, 'operations' | 'queues' | 'signal' | 'graceMs' | 'wakeUp'>
+
+/** What came of claiming one job and running it. */
+export type WorkedOnce =
+  /** No job was due; or the signal had fired before one was claimed. */
+  | { outcome: 'nothing' | 'stopped' }
+  | {
+      outcome:
+        | 'completed'
+        | 'deferred'
+        | 'failed'
+        /** It failed and will be tried again. */
+        | 'retried'
+        | 'retry_later'
+        /** Given back, because the signal fired or the handler was stopped. */
+        | 'released'
+        /** The job was cancelled, or is another attempt's by now. */
+        | 'fence_lost'
+        /** Postgres could not be reached to say what it came to: the lease will pass. */
+        | 'not_written'
+      jobId: string
+    }
+
+/** The exit code of a process that ran one job: 0 completed, 1 failed or stopped, 3 nothing to do. */
+export function exitCodeOf({ outcome }: WorkedOnce): 0 | 1 | 3 {
+  switch (outcome) {
+    case 'completed':
+    case 'deferred': // this process has done its part, and the job goes on by itself
+      return 0
+    case 'nothing':
+      return 3
+    case 'stopped':
+    case 'failed':
+    case 'retried':
+    case 'retry_later':
+    case 'released':
+    case 'fence_lost':
+    case 'not_written':
+      return 1
+  }
+}
+
+/** Claims one job of any of the queues, runs it with its lease renewed, and settles it. */
+export async function workOnce(context: Context, engine: Engine, options: WorkOnceOptions): Promise<WorkedOnce> {
+  const checked = checkWorkOptions({ ...options, concurrency: 1 }, context.operations)
+  const handlers = new Handlers(context, checked)
+  try {
+    const found = await claimOne(engine, checked)
+    if (found === undefined) return { outcome: checked.signal?.aborted ? 'stopped' : 'nothing' }
+    const unregister = await register(context, {
+      workerId: engine.workerId,
+      operations: checked.operations.map(({ name }) => name),
+      concurrency: 1,
+    })
+    const worked = await runClaimed(context, engine, checked, handlers, found)
+    await unregister()
+    return worked
+  } finally {
+    await handlers.close()
+  }
+}
+
+interface Found {
+  attempt: Attempt
+  claimedAt: number
+}
+
+async function claimOne(engine: Engine, options: CheckedWorkOptions): Promise<Found | undefined> {
+  const operations = options.operations.map(({ name }) => name)
+  for (const queue of options.queues) {
+    if (options.signal?.aborted) return undefined
+    const claimedAt = performance.now()
+    const [attempt] = await engine.claim({ queue, operations, limit: 1 })
+    if (attempt !== undefined) return { attempt, claimedAt }
+  }
+  return undefined
+}
+
+async function runClaimed(
+  context: Context,
+  engine: Engine,
+  options: CheckedWorkOptions,
+  handlers: Handlers,
+  { attempt, claimedAt }: Found,
+): Promise<WorkedOnce> {
+  const { signal, graceMs } = options
+  const operation = options.operations.find(({ name }) => name === attempt.claimed.operation)
+  const renewer = new Renewer((attempts) => engine.renew(attempts), context.logger)
+  const settler = new Settler((settlements) => engine.settleAll(settlements), 1, context.logger)
+  renewer.hold(attempt, claimedAt)
+  const wakeUp = wakeUpOf(context, options)
+  const listening = listenForCancel(engine, wakeUp, attempt)
+  const stopped = onceStopped(signal, () => attempt.abort('shutdown'), graceMs)
+  const late = stopped.late.then(() => settler.giveUp())
+  // Fired while the job was being claimed: its handler need not begin.
+  const ran: Promise<Outcome> = signal?.aborted
+    ? Promise.resolve({ kind: 'released', reason: 'shutdown' })
+    : context.telemetry.running(attempt.claimed, () => handlers.execute(attempt))
+  const inTime = await Promise.race([ran, late])
+  if (inTime === undefined) await handlers.end(attempt) // before the job is anybody else's
+  const outcome = inTime === undefined ? shutdownOutcome(operation) : judged(attempt, inTime, operation)
+  const reported = await settler.report(attempt, outcome)
+  stopped.dispose()
+  renewer.drop(attempt)
+  renewer.stop()
+  await wakeUp?.stop()
+  await listening
+  return { outcome: await worked(engine, attempt, outcome, reported), jobId: attempt.jobId }
+}
+
+// To no queue, and for nothing but cancels: without it they would be noticed at the next renewal.
+async function listenForCancel(engine: Engine, wakeUp: WakeUp | undefined, attempt: Attempt): Promise<void> {
+  await wakeUp?.start([], 1, {
+    onWake: () => {},
+    onJob: async () => 'declined',
+    onCancel: ({ attemptId }) => {
+      if (attemptId === attempt.attemptId) attempt.abort('cancelled')
+    },
+  })
+  // It may have been announced before anybody listened. If this fails, the next renewal finds it.
+  const job = await engine.get(attempt.jobId).catch(() => undefined)
+  if (job?.status === 'cancelled') attempt.abort('cancelled')
+}
+
+/** Calls `stop` when the signal fires; `late` resolves when the grace has passed after that. */
+function onceStopped(signal: AbortSignal | undefined, stop: () => void, graceMs: number) {
+  let timer: NodeJS.Timeout | undefined
+  let onAbort = () => {}
+  const late = new Promise<void>((resolve) => {
+    onAbort = () => {
+      stop()
+      timer = setTimeout(resolve, graceMs)
+    }
+  })
+  if (signal?.aborted) onAbort()
+  else signal?.addEventListener('abort', onAbort, { once: true })
+  const dispose = () => {
+    signal?.removeEventListener('abort', onAbort)
+    clearTimeout(timer)
+  }
+  return { late, dispose }
+}
+
+async function worked(
+  engine: Engine,
+  { jobId, claimed }: Attempt,
+  outcome: Outcome,
+  reported: Reported,
+): Promise<Exclude<WorkedOnce['outcome'], 'nothing' | 'stopped'>> {
+  if (!reported.settled) return reported.why
+  switch (outcome.kind) {
+    case 'failed':
+      return !outcome.permanent && claimed.attempts < claimed.maxAttempts ? 'retried' : 'failed'
+    case 'deferred': {
+      // Children that could not be submitted are found out only when they are written.
+      const job = await engine.get(jobId)
+      if (job?.errorCode !== childConflict) return outcome.children.length === 0 ? 'completed' : 'deferred'
+      return job.status === 'failed' ? 'failed' : 'retried'
+    }
+    case 'completed':
+    case 'retry_later':
+    case 'released':
+      return outcome.kind
+  }
+}

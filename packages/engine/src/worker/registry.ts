@@ -1,0 +1,90 @@
+import { hostname } from 'node:os'
+import type { Context } from '../context.ts'
+import { sql } from '../database/sql.ts'
+import { version } from '../version.ts'
+
+/** A worker process as others see it. */
+export interface WorkerInfo {
+  workerId: string
+  host: string
+  pid: number
+  version: string
+  operations: string[]
+  concurrency: number
+  startedAt: string
+  seenAt: string
+  /** True when it has not been seen for so long that it must be taken for dead. */
+  lost: boolean
+}
+
+const seenEveryMs = 10_000
+/** A worker not seen for this long is lost; one lost for a day is forgotten. */
+export const lostAfterSeconds = 60
+const forgottenAfterSeconds = 86_400
+
+/** Keeps this worker's row in the registry; the answer takes it out again. */
+export async function register(
+  context: Context,
+  worker: { workerId: string; operations: readonly string[]; concurrency: number },
+): Promise<() => Promise<void>> {
+  const { database, logger } = context
+  const { t } = database
+  const announce = async () => {
+    try {
+      await database.query(
+        'register',
+        sql`
+        with forgotten as (
+          delete from ${t.workers} where seen_at < ${t.now} - ${forgottenAfterSeconds} * interval '1 second'
+        )
+        insert into ${t.workers} (worker_id, host, pid, version, operations, concurrency, started_at, seen_at)
+        values (${worker.workerId}, ${hostname()}, ${process.pid}, ${version}, ${worker.operations}, ${worker.concurrency},
+                ${t.now}, ${t.now})
+        on conflict (worker_id) do update set seen_at = excluded.seen_at`,
+      )
+    } catch (error) {
+      logger.warn({ err: error }, 'worker_not_registered')
+    }
+  }
+  await announce()
+  const timer = setInterval(() => void announce(), seenEveryMs)
+  return async () => {
+    clearInterval(timer)
+    try {
+      await database.query('unregister', sql`delete from ${t.workers} where worker_id = ${worker.workerId}`)
+    } catch (error) {
+      logger.warn({ err: error }, 'worker_not_unregistered')
+    }
+  }
+}
+
+/** All workers, those seen last first. */
+export async function listWorkers({ database }: Context): Promise<WorkerInfo[]> {
+  const { t } = database
+  const rows = await database.query<{
+    worker_id: string
+    host: string
+    pid: number
+    version: string
+    operations: string[]
+    concurrency: number
+    started_at: string
+    seen_at: string
+    lost: boolean
+  }>(
+    'workers',
+    sql`select *, seen_at < ${t.now} - ${lostAfterSeconds} * interval '1 second' as lost
+          from ${t.workers} order by seen_at desc, worker_id`,
+  )
+  return rows.map((row) => ({
+    workerId: row.worker_id,
+    host: row.host,
+    pid: row.pid,
+    version: row.version,
+    operations: row.operations,
+    concurrency: row.concurrency,
+    startedAt: row.started_at,
+    seenAt: row.seen_at,
+    lost: row.lost,
+  }))
+}

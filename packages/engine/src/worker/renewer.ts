@@ -1,0 +1,96 @@
+import type { AbortReason, Attempt } from '../attempt/attempt.ts'
+import type { Logger } from '../logger.ts'
+
+type Renew = (attempts: readonly Attempt[]) => Promise<unknown>
+
+/** How much of a lease may pass without a renewal before its handler is stopped: the rest is for it to stop in. */
+const selfFenceShare = 0.8
+const renewShare = 1 / 3
+const minIntervalMs = 20
+
+interface Held {
+  attempt: Attempt
+  /** When the claim or renewal that last succeeded was sent, by this process's steady clock: never later than Postgres's. */
+  renewedAt: number
+}
+
+/**
+ * Keeps the leases of everything this process holds, in one statement for all, three times in a lease. When Postgres
+ * cannot be reached for so long that a lease could pass, the handler is told to stop before it does.
+ */
+export class Renewer {
+  readonly #renew: Renew
+  readonly #logger: Logger
+  readonly #held = new Map<string, Held>()
+  #timer: NodeJS.Timeout | undefined
+  #renewing = false
+
+  constructor(renew: Renew, logger: Logger) {
+    this.#renew = renew
+    this.#logger = logger
+  }
+
+  /** `claimedAt` is performance.now() from before the claim was sent. */
+  hold(attempt: Attempt, claimedAt: number): void {
+    this.#held.set(attempt.attemptId, { attempt, renewedAt: claimedAt })
+    this.#timer ??= setTimeout(() => void this.#tick(), intervalMs(attempt.claimed.leaseMs))
+  }
+
+  drop(attempt: Attempt): void {
+    this.#held.delete(attempt.attemptId)
+  }
+
+  /** The attempt this fence names, if this process holds it. */
+  find(attemptId: string): Attempt | undefined {
+    return this.#held.get(attemptId)?.attempt
+  }
+
+  abortAll(reason: AbortReason): void {
+    for (const { attempt } of this.#held.values()) attempt.abort(reason)
+  }
+
+  /** True when a lease could pass before Postgres is reached again: nothing new should be started. */
+  get endangered(): boolean {
+    return [...this.#held.values()].some((held) => isEndangered(held))
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+  }
+
+  async #tick(): Promise<void> {
+    this.#timer = undefined
+    const now = performance.now()
+    for (const held of this.#held.values()) {
+      if (isEndangered(held, now)) held.attempt.abort('database_unreachable')
+    }
+    void this.#renewAll()
+    const leases = [...this.#held.values()].map(({ attempt }) => attempt.claimed.leaseMs)
+    if (leases.length > 0) this.#timer = setTimeout(() => void this.#tick(), intervalMs(Math.min(...leases)))
+  }
+
+  // Not waited for by the clockwork above: a renewal that hangs must not keep handlers from being told.
+  async #renewAll(): Promise<void> {
+    if (this.#renewing || this.#held.size === 0) return
+    this.#renewing = true
+    const sentAt = performance.now()
+    const held = [...this.#held.values()]
+    try {
+      await this.#renew(held.map(({ attempt }) => attempt))
+      for (const one of held) one.renewedAt = sentAt
+    } catch (error) {
+      this.#logger.warn({ err: error, attempts: held.length }, 'leases_not_renewed')
+    } finally {
+      this.#renewing = false
+    }
+  }
+}
+
+function intervalMs(leaseMs: number): number {
+  return Math.max(minIntervalMs, leaseMs * renewShare * (0.9 + Math.random() * 0.2))
+}
+
+function isEndangered({ attempt, renewedAt }: Held, now = performance.now()): boolean {
+  return now - renewedAt > attempt.claimed.leaseMs * selfFenceShare
+}

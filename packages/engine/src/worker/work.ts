@@ -1,0 +1,70 @@
+import type { Context } from '../context.ts'
+import { sql } from '../database/sql.ts'
+import type { Engine } from '../engine.ts'
+import { Handlers } from './handlers.ts'
+import { ListenWakeUp } from './listen.ts'
+import { checkWorkOptions, type CheckedWorkOptions, type WorkOptions } from './options.ts'
+import { register } from './registry.ts'
+import type { WakeUp } from './wake-up.ts'
+import { Worker } from './worker.ts'
+
+/** Works until the signal fires; resolves when the database is tidy. */
+export async function work(context: Context, engine: Engine, options: WorkOptions): Promise<void> {
+  const checked = checkWorkOptions(options, context.operations)
+  const { signal } = checked
+  if (signal?.aborted) return
+  const operations = checked.operations.map(({ name }) => name)
+  const handlers = new Handlers(context, checked)
+  await handlers.start()
+  const unregister = await register(context, { ...checked, workerId: engine.workerId, operations })
+  const worker = new Worker(
+    {
+      claim: (wanted) => engine.claim(wanted),
+      claimJob: (jobId, wanted) => engine.claimJob(jobId, wanted),
+      renew: (attempts) => engine.renew(attempts),
+      settleAll: (settlements) => engine.settleAll(settlements),
+      sweep: () => engine.sweep(),
+      passOn: (jobId, mine) => passOn(context, jobId, mine),
+      msUntilDue: () => msUntilDue(context),
+      execute: (attempt) => context.telemetry.running(attempt.claimed, () => handlers.execute(attempt)),
+      endHandler: (attempt) => handlers.end(attempt),
+    },
+    checked,
+    wakeUpOf(context, checked),
+    context.logger,
+  )
+  await worker.start()
+  if (!signal?.aborted) await new Promise((resolve) => signal?.addEventListener('abort', resolve, { once: true }))
+  await worker.stop()
+  await handlers.close()
+  await unregister()
+}
+
+/** How a worker with these options hears of work and of cancels; undefined when it does not. */
+export function wakeUpOf({ url, database, logger, wake }: Context, { wakeUp }: CheckedWorkOptions): WakeUp | undefined {
+  if (wakeUp === undefined) return wake.listen()
+  if (wakeUp === 'none') return undefined
+  return wakeUp === 'listen' ? new ListenWakeUp(url, database.t.schema, logger) : wakeUp
+}
+
+// A message goes to one worker of its queue, which may have no handler for its job while another has: all are told.
+async function passOn({ database, wake }: Context, jobId: string, mine: readonly string[]): Promise<void> {
+  const { t } = database
+  const [others] = await database.query<{ queue: string }>(
+    'pass_on',
+    sql`select queue from ${t.liveJobs}
+         where job_id = ${jobId} and status = 'pending' and run_after <= ${t.now}
+           and not operation = any(${mine}::text[])`,
+  )
+  if (others !== undefined) wake.queues([others.queue])
+}
+
+async function msUntilDue({ database }: Context): Promise<number | undefined> {
+  const { t } = database
+  const [next] = await database.query<{ ms: number }>(
+    'next_due',
+    sql`select (extract(epoch from run_after - ${t.now}) * 1000)::double precision as ms from ${t.liveJobs}
+         where status = 'pending' and run_after > ${t.now} order by run_after limit 1`,
+  )
+  return next?.ms
+}

@@ -1,0 +1,211 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { openBed, submitted, work, type Bed } from '../../test/bed.ts'
+import type { Engine } from '../engine.ts'
+import { operation, type Run } from '../operation.ts'
+import type { WorkOptions } from './options.ts'
+
+let handler: (run: Run<Record<string, unknown>>) => Promise<unknown> = async () => null
+const handled = operation('handled', {
+  payload: z.looseObject({}),
+  retry: { firstDelayMs: 50 },
+  run: (run) => handler(run),
+})
+const failing = operation('failing', { payload: z.looseObject({}), onShutdown: 'fail', run: (run) => handler(run) })
+
+let bed: Bed
+beforeAll(async () => {
+  bed = await openBed({ operations: [work, handled, failing] })
+})
+beforeEach(() => bed.reset())
+afterAll(() => bed.close())
+
+/** A worker that runs until it is stopped. */
+function start(options: WorkOptions = {}, engine: Engine = bed.engine) {
+  const controller = new AbortController()
+  const worked = engine.work({ concurrency: 4, sweepMs: 100, ...options, signal: controller.signal })
+  return {
+    stop: async () => {
+      controller.abort()
+      await worked
+    },
+  }
+}
+
+const statusOf = async (jobId: string) => (await bed.engine.get(jobId))?.status
+const ended = async (count: number) =>
+  expect.poll(() => bed.query('select from fencepost.finished_jobs'), { timeout: 10_000 }).toHaveLength(count)
+
+describe('a worker', () => {
+  test('runs what was there and what comes, each job once', async () => {
+    const ran: unknown[] = []
+    handler = async ({ payload }) => {
+      ran.push(payload['n'])
+    }
+    const items = (from: number) => Array.from({ length: 500 }, (_, n) => ({ payload: { n: from + n } }))
+    await bed.engine.submitMany(handled, items(0))
+    const worker = start({ pollMs: 60_000 })
+    await ended(500)
+    await bed.engine.submitMany(handled, items(500))
+    await ended(1000)
+    await worker.stop()
+    expect(ran.toSorted((a, b) => Number(a) - Number(b))).toEqual(Array.from({ length: 1000 }, (_, n) => n))
+  })
+
+  test('never runs more handlers at once than it should', async () => {
+    let now = 0
+    let most = 0
+    handler = async () => {
+      now += 1
+      most = Math.max(most, now)
+      await new Promise((resolve) => setImmediate(resolve))
+      now -= 1
+    }
+    await bed.engine.submitMany(
+      handled,
+      Array.from({ length: 200 }, () => ({ payload: {} })),
+    )
+    const worker = start({ concurrency: 3 })
+    await ended(200)
+    await worker.stop()
+    expect(most).toBe(3)
+  })
+
+  test('finds work by looking, where nothing is announced', async () => {
+    handler = async () => null
+    const worker = start({ wakeUp: 'none', pollMs: 50 })
+    await submitted(bed.engine.submit(handled, {}))
+    await ended(1)
+    await worker.stop()
+  })
+
+  test('comes back for a retry when it is due, not at the next look', async () => {
+    let tries = 0
+    handler = async () => {
+      tries += 1
+      if (tries === 1) throw new Error('once')
+    }
+    const worker = start({ pollMs: 60_000 })
+    await submitted(bed.engine.submit(handled, {}))
+    await ended(1)
+    await worker.stop()
+    expect(tries).toBe(2)
+  })
+
+  test('takes the next job of a slot as soon as it is free', async () => {
+    handler = async () => null
+    for (let n = 0; n < 5; n += 1) await bed.engine.submit(handled, {}, { slotKey: 's' })
+    const worker = start({ pollMs: 60_000 })
+    await ended(5)
+    await worker.stop()
+  })
+
+  test('an unhandled rejection fails its attempt and nothing else', async () => {
+    handler = async ({ payload }) => {
+      if (payload['forgets'] !== true) return null
+      void Promise.reject(new RangeError('nobody waited for this'))
+      return new Promise(() => {})
+    }
+    const bad = await submitted(bed.engine.submit(handled, { forgets: true }, { maxAttempts: 1 }))
+    const good = await submitted(bed.engine.submit(handled, {}))
+    const worker = start()
+    await ended(2)
+    await worker.stop()
+    expect(await bed.engine.get(bad)).toMatchObject({ status: 'failed', errorCode: 'RangeError' })
+    expect(await statusOf(good)).toBe('completed')
+  })
+
+  test('a cancelled job’s handler is told at once', async () => {
+    const reasons: unknown[] = []
+    let begun = () => {}
+    const running = new Promise<void>((resolve) => {
+      begun = resolve
+    })
+    handler = ({ attempt, signal }) => {
+      begun()
+      return new Promise((resolve) => {
+        signal.addEventListener('abort', () => {
+          reasons.push(attempt.abortReason)
+          resolve(null)
+        })
+      })
+    }
+    const jobId = await submitted(bed.engine.submit(handled, {}, { lockKey: 'l' }))
+    const worker = start()
+    await running
+    await bed.engine.cancel(jobId)
+    await expect.poll(() => bed.query('select from fencepost.resource_locks')).toEqual([])
+    await worker.stop()
+    expect(reasons).toEqual(['cancelled'])
+    expect(await statusOf(jobId)).toBe('cancelled')
+  })
+})
+
+describe('stopping', () => {
+  const hang = () => {
+    let begun = () => {}
+    const running = new Promise<void>((resolve) => {
+      begun = resolve
+    })
+    handler = () => {
+      begun()
+      return new Promise(() => {})
+    }
+    return running
+  }
+
+  test('gives back what has not ended, without spending the attempt', async () => {
+    const running = hang()
+    const jobs = await bed.engine.submitMany(
+      handled,
+      Array.from({ length: 3 }, () => ({ payload: {} })),
+    )
+    const worker = start({ concurrency: 2, graceMs: 10 })
+    await running
+    await worker.stop()
+    expect(await bed.engine.list({ status: 'pending' })).toHaveLength(jobs.length)
+    expect((await bed.engine.list()).map(({ attempts }) => attempts)).toEqual([0, 0, 0])
+  })
+
+  test('fails what its operation wants failed', async () => {
+    const running = hang()
+    const jobId = await submitted(bed.engine.submit(failing, {}, { lockKey: 'l' }))
+    const worker = start({ graceMs: 10 })
+    await running
+    await worker.stop()
+    expect(await bed.engine.get(jobId)).toMatchObject({ status: 'failed', error: 'Worker received SIGTERM' })
+    expect(await bed.query('select from fencepost.resource_locks')).toEqual([])
+  })
+
+  test('a handler that stops when told has not failed', async () => {
+    let begun = () => {}
+    const running = new Promise<void>((resolve) => {
+      begun = resolve
+    })
+    handler = async ({ signal }) => {
+      begun()
+      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('stopped'))))
+    }
+    const jobId = await submitted(bed.engine.submit(handled, {}))
+    const worker = start({ graceMs: 60_000 })
+    await running
+    await worker.stop()
+    expect(await bed.engine.get(jobId)).toMatchObject({ status: 'pending', attempts: 0 })
+    expect((await bed.engine.events(jobId)).at(-1)).toMatchObject({ event: 'job.released', message: 'shutdown' })
+  })
+})
+
+describe('the registry', () => {
+  test('shows a worker while it works, and calls it lost when it falls silent', async () => {
+    const worker = start({ concurrency: 7 })
+    await expect
+      .poll(() => bed.engine.workers())
+      .toMatchObject([
+        { workerId: bed.engine.workerId, concurrency: 7, operations: ['work', 'handled', 'failing'], lost: false },
+      ])
+    await bed.advance(61_000)
+    expect(await bed.engine.workers()).toMatchObject([{ lost: true }])
+    await worker.stop()
+    expect(await bed.engine.workers()).toEqual([])
+  })
+})

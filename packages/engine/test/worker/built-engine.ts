@@ -1,0 +1,54 @@
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import ts from 'typescript'
+
+// Workers and their handlers run in processes of their own, and plain Node does not run TypeScript: the package is
+// compiled to a folder where it looks as it does when it is installed, with the programs of these tests inside.
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const packages = fileURLToPath(new URL('../../../../node_modules', import.meta.url))
+
+export interface BuiltEngine {
+  directory: string
+  remove(): void
+}
+
+export function buildEngine(): BuiltEngine {
+  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'fencepost-built-')))
+  compile(join(root, 'src'), join(directory, 'dist'))
+  compile(join(root, 'test/worker/programs'), join(directory, 'programs'))
+  for (const name of ['package.json', 'migrations']) {
+    cpSync(join(root, name), join(directory, name), { recursive: true })
+  }
+  symlinkSync(packages, join(directory, 'node_modules'))
+  return { directory, remove: () => rmSync(directory, { recursive: true, force: true }) }
+}
+
+function compile(from: string, to: string): void {
+  const names = readdirSync(from, { recursive: true, encoding: 'utf8' })
+  for (const name of names.filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))) {
+    const { outputText } = ts.transpileModule(readFileSync(join(from, name), 'utf8'), {
+      compilerOptions: {
+        module: ts.ModuleKind.ESNext,
+        target: ts.ScriptTarget.ES2023,
+        rewriteRelativeImportExtensions: true,
+        verbatimModuleSyntax: true,
+      },
+    })
+    const path = join(to, name.replace(/\.ts$/, '.js'))
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(path, outputText)
+  }
+}

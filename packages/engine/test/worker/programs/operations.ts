@@ -1,0 +1,147 @@
+import { once } from 'node:events'
+import { child, defer, operation, type Attempt } from '@fencepost/engine'
+import pg from 'pg'
+import { z } from 'zod'
+
+// What the workers of these tests run. Handlers say where they run by an event with their pid: `<operation>.begun`.
+
+const payload = z.looseObject({})
+const retry = { firstDelayMs: 50 }
+const begun = (attempt: Attempt) =>
+  attempt.emit(`${attempt.claimed.operation}.begun`, { fields: { pid: process.pid, attempt: attempt.attemptId } })
+
+export const plain = operation('plain', { payload, run: async () => ({ pid: process.pid }) })
+
+/** Blocks its thread for as long as it is told, or for ever. */
+export const busy = operation('busy', {
+  payload: z.object({ ms: z.number().optional() }),
+  isolation: 'process',
+  leaseMs: 1_000,
+  retry,
+  run: async ({ payload, attempt }) => {
+    await begun(attempt)
+    const until = performance.now() + (payload.ms ?? Infinity)
+    while (performance.now() < until);
+    return { pid: process.pid }
+  },
+})
+
+/** Blocks its thread for ever, and is to be failed for it. */
+export const stubborn = operation('stubborn', {
+  payload,
+  isolation: 'process',
+  onShutdown: 'fail',
+  run: async ({ attempt }) => {
+    await begun(attempt)
+    for (;;);
+  },
+})
+
+/** Stops when it is told to, and says why. */
+export const polite = operation('polite', {
+  payload,
+  isolation: 'process',
+  run: async ({ attempt, signal }) => {
+    await begun(attempt)
+    if (!signal.aborted) await once(signal, 'abort')
+    throw new Error(`told to stop: ${attempt.abortReason}`)
+  },
+})
+
+/** Ends its process in many ways. With a second attempt it does not. */
+export const dying = operation('dying', {
+  payload: z.object({ how: z.string() }),
+  isolation: 'process',
+  maxMemoryMb: 64,
+  retry,
+  run: async ({ payload, attempt }) => {
+    if (attempt.claimed.attempts > 1) return { pid: process.pid }
+    await begun(attempt)
+    process.stderr.write(`about to end by ${payload.how}\n`)
+    await die(payload.how)
+    return null
+  },
+})
+
+async function die(how: string): Promise<never> {
+  switch (how) {
+    case 'exit':
+      process.exit(7)
+      break
+    case 'abort':
+      process.abort()
+      break
+    case 'segfault':
+      process.kill(process.pid, 'SIGSEGV')
+      break
+    case 'memory':
+      for (const kept: unknown[] = []; ;) kept.push(Array.from({ length: 100_000 }, (_, n) => ({ n })))
+    case 'timer':
+      setImmediate(() => {
+        throw new RangeError('thrown by a timer')
+      })
+      break
+    case 'rejection':
+      void Promise.reject(new RangeError('nobody waited for this'))
+      break
+    case 'throw':
+      throw new RangeError('thrown')
+  }
+  return new Promise(() => {})
+}
+
+/** Uses everything that an attempt offers. */
+export const talking = operation('talking', {
+  payload,
+  isolation: 'process',
+  run: async ({ attempt }) => {
+    await begun(attempt)
+    await attempt.progress(1, 2)
+    const step = await attempt.step('first', async () => 'kept')
+    await attempt.transaction((client) => client.query('insert into ledger values ($1, $2)', [attempt.jobId, step]))
+    attempt.chain(plain, {})
+    return { step }
+  },
+})
+
+/** Waits for a child. */
+export const deferring = operation('deferring', {
+  payload,
+  isolation: 'process',
+  run: async () => defer([child(plain, {})]),
+})
+
+/** Never ends, in the worker's own process; says so when it is told to stop. */
+export const hanging = operation('hanging', {
+  payload,
+  run: async ({ attempt, signal }) => {
+    await begun(attempt)
+    await once(signal, 'abort')
+    await attempt.emit('hanging.told')
+    return new Promise(() => {})
+  },
+})
+
+/** Waits at a gate, in the worker's own process, and then writes to the ledger. */
+export const gated = operation('gated', {
+  payload,
+  run: async ({ attempt }) => {
+    const client = new pg.Client({ connectionString: process.env['DATABASE_URL'] })
+    await client.connect()
+    await begun(attempt)
+    await client.query('select pg_advisory_lock_shared(1)')
+    await client.end()
+    await attempt.transaction((own) => own.query('insert into ledger values ($1, $2)', [attempt.jobId, 'written']))
+    return { attempt: attempt.attemptId }
+  },
+})
+
+export const failing = operation('failing', {
+  payload,
+  maxAttempts: 1,
+  run: async () => {
+    throw new Error('it does')
+  },
+})
+
+export const operations = [plain, busy, stubborn, polite, dying, talking, deferring, hanging, gated, failing]
