@@ -9,46 +9,51 @@ import ts from 'typescript'
 
 const config = fileURLToPath(new URL('./mutants/vitest.config.ts', import.meta.url))
 const vitest = fileURLToPath(new URL('../node_modules/vitest/vitest.mjs', import.meta.url))
-const sideBySide = 2
 
 /** @typedef {{ name: string, tests: readonly string[] }} Mutant */
 
 const all = await loadMutants()
 const wanted = all.filter(({ name }) => name.includes(process.argv[2] ?? ''))
-// One server for all of them; each run makes databases of its own in it.
-const server = process.env.DATABASE_URL
-  ? { url: process.env.DATABASE_URL, close: async () => {} }
-  : await openEmbeddedPostgres({ temporary: true, durable: false })
+// Two lanes, each with a server of its own that its runs share one after another.
+const servers = await Promise.all(
+  Array.from({ length: 2 }, () => openEmbeddedPostgres({ temporary: true, durable: false })),
+)
 /** @type {string[]} */
 const survived = []
 try {
   const tests = [...new Set(wanted.flatMap(({ tests }) => tests))]
-  if (!(await passes({ name: '', tests }))) {
+  if (!(await passes({ name: '', tests }, servers[0]?.url))) {
     console.error('The tests fail without any mutant: nothing can be said about the mutants.')
     process.exitCode = 1
   } else {
     const queue = [...wanted]
-    await Promise.all(Array.from({ length: sideBySide }, () => work(queue)))
+    await Promise.all(servers.map(({ url }) => work(queue, url)))
     console.log(`mutants: ${wanted.length - survived.length} killed, ${survived.length} survived`)
     if (survived.length > 0) process.exitCode = 1
   }
 } finally {
-  await server.close()
+  await Promise.all(servers.map((server) => server.close()))
 }
 
-/** @param {Mutant[]} queue */
-async function work(queue) {
+/**
+ * @param {Mutant[]} queue
+ * @param {string} url
+ */
+async function work(queue, url) {
   for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
-    const alive = await passes(mutant)
+    const alive = await passes(mutant, url)
     if (alive) survived.push(mutant.name)
     console.log(`${alive ? 'SURVIVED' : 'killed  '} ${mutant.name}`)
   }
 }
 
-/** @param {Mutant} mutant */
-async function passes(mutant) {
+/**
+ * @param {Mutant} mutant
+ * @param {string | undefined} url
+ */
+async function passes(mutant, url) {
   const run = spawn(process.execPath, [vitest, 'run', '--config', config, ...mutant.tests], {
-    env: { ...process.env, DATABASE_URL: server.url, FENCEPOST_MUTANT: mutant.name },
+    env: { ...process.env, DATABASE_URL: url, FENCEPOST_MUTANT: mutant.name },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let output = ''

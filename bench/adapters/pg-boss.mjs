@@ -23,6 +23,7 @@ export async function open({ url, poolSize, options }) {
     ...(options.superviseSeconds === undefined
       ? {}
       : { superviseIntervalSeconds: options.superviseSeconds, monitorIntervalSeconds: options.superviseSeconds }),
+    ...(options.flowSeconds === undefined ? {} : { flowIntervalSeconds: options.flowSeconds }),
     useListenNotify: true,
   })
   boss.on('error', () => {})
@@ -57,7 +58,7 @@ export async function open({ url, poolSize, options }) {
     work: async (profile, handling) => {
       await boss.work(queue, profiles[profile], (jobs) =>
         handling.handleMany(
-          jobs.map(({ data }) => /** @type {any} */ (data).nth),
+          jobs.map((job) => job.data.nth),
           atOnce[profile] ?? Infinity,
         ),
       )

@@ -152,7 +152,9 @@ function handlingOf(handler) {
     handle: one,
     // A batch of no-ops is one no-op: whoever gets batches need not make a promise per job.
     handleMany:
-      handler === 'noop' ? async (nths) => count(nths.length) : (nths, atOnce) => eachOf(nths, atOnce, (nth) => one(nth)),
+      handler === 'noop'
+        ? async (nths) => count(nths.length)
+        : (nths, atOnce) => eachOf(nths, atOnce, (nth) => one(nth)),
   }
 }
 

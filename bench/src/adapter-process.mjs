@@ -69,7 +69,10 @@ export class AdapterProcess {
 
   /** Lets it close its connections; whatever does not end in time is ended. */
   async end() {
-    await Promise.race([this.call('close').catch(() => {}), new Promise((resolve) => setTimeout(resolve, 3000).unref())])
+    await Promise.race([
+      this.call('close').catch(() => {}),
+      new Promise((resolve) => setTimeout(resolve, 3000).unref()),
+    ])
     this.#child.stdin.end()
     const late = setTimeout(() => this.#child.kill('SIGKILL'), 2000)
     await this.#ended

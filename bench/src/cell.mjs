@@ -74,16 +74,18 @@ export class Cell {
     const client = await connect(this.url)
     try {
       const walBefore = await this.postgres.walPosition()
+      const cpuBefore = this.postgres.cpuMs()
       const began = now()
       const working = worker.call('work', { profile, handler })
       const { cpuMs } = await worker.call('handled', { count })
       await working
       const ended = await this.#emptied(client)
+      const serverCpuMs = cpuBefore === undefined ? undefined : this.postgres.cpuMs() - cpuBefore
       const walBytes = (await this.postgres.walPosition()) - walBefore
       const { handled } = await worker.call('handled', { count: 0 })
       if (handled !== count) throw new Error(`${this.system.name} ran ${handled} handlers for ${count} jobs.`)
       const ms = ended - began
-      return { ms, perSecond: (count / ms) * 1000, workerCpuMs: cpuMs, walBytesPerJob: walBytes / count }
+      return { ms, perSecond: (count / ms) * 1000, workerCpuMs: cpuMs, serverCpuMs, walBytesPerJob: walBytes / count }
     } finally {
       await client.end()
       await worker.end()

@@ -104,7 +104,9 @@ function isHopeless(run) {
 function report({ skipped, systems, quick }, rows) {
   print(`\n${table(rows, systems)}\n`)
   const failures = rows.flatMap((row) =>
-    Object.entries(row.cells).flatMap(([name, cell]) => (cell.kind === 'failed' ? [`${row.key}, ${name}: ${cell.error}`] : [])),
+    Object.entries(row.cells).flatMap(([name, cell]) =>
+      cell.kind === 'failed' ? [`${row.key}, ${name}: ${cell.error}`] : [],
+    ),
   )
   for (const failure of new Set(failures)) print(`failed: ${failure}`)
   for (const workload of skipped) print(`skipped in a quick run: ${workload.name} (${workload.title})`)
@@ -130,7 +132,12 @@ function save({ output, partial, quick }, result) {
 }
 
 function sizesOf({ quick, runs, sizes, systems }) {
-  return { quick, runs, sizes, systems: systems.map(({ name, label, version, scale }) => ({ name, label, version, scale })) }
+  return {
+    quick,
+    runs,
+    sizes,
+    systems: systems.map(({ name, label, version, scale }) => ({ name, label, version, scale })),
+  }
 }
 
 // Ctrl-C: nothing that was started goes on.

@@ -47,11 +47,13 @@ export function readOptions(argv) {
   }
 }
 
+/** Those named, in the order they are kept in; all without names. */
 function choose(all, names, kind) {
   if (names === undefined) return all
-  return names.split(',').map((name) => {
-    const found = all.find((one) => one.name === name)
-    if (found !== undefined) return found
+  const wanted = new Set(names.split(','))
+  for (const name of wanted) {
+    if (all.some((one) => one.name === name)) continue
     throw new Error(`There is no ${kind} ${name}; there are ${all.map((one) => one.name).join(', ')}.`)
-  })
+  }
+  return all.filter(({ name }) => wanted.has(name))
 }

@@ -1,6 +1,9 @@
 // @ts-check
 import { openEmbeddedPostgres } from '@fencepost/engine'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import pg from 'pg'
+import { serverCpuMs } from './server-cpu.mjs'
 
 /** The same for every system. fsync and synchronous_commit are on, as Postgres ships them; said here to be seen. */
 export const settings = {
@@ -21,6 +24,8 @@ export async function openPostgres() {
   const server = await openEmbeddedPostgres({ temporary: true, settings })
   const admin = new pg.Pool({ connectionString: urlOf(server.url, 'postgres'), max: 4 })
   admin.on('error', () => {})
+  const { data_directory: data } = (await admin.query('show data_directory')).rows[0]
+  const postmasterPid = Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0])
   return {
     version: async () => (await admin.query('show server_version')).rows[0].server_version,
     /** Drops the database and makes it again, from a template where one is named; its URL. */
@@ -36,6 +41,7 @@ export async function openPostgres() {
       await admin.query('checkpoint')
     },
     walPosition: async () => Number((await admin.query(`select pg_current_wal_lsn() - '0/0' as bytes`)).rows[0].bytes),
+    cpuMs: () => serverCpuMs(postmasterPid),
     close: async () => {
       await admin.end().catch(() => {})
       await server.close()

@@ -25,6 +25,7 @@ import { readFileSync } from 'node:fs'
  * @property {{ enqueueInTransaction: boolean, fanOut: boolean }} can
  * @property {Record<string, unknown>} defaultLease options of its adapter for leases and sweeps as it ships them
  * @property {Record<string, unknown>} shortLease options of its adapter for leases of a few seconds
+ * @property {Record<string, unknown>} [flow] options of its adapter for jobs that depend on others
  * @property {string} [deadWorkers] where no lease can be set: the workers that an operator takes for dead
  */
 
@@ -70,6 +71,7 @@ export const systems = [
                  from pgboss.job where name = 'bench'`,
     can: { enqueueInTransaction: true, fanOut: true },
     defaultLease: { supervise: true },
+    flow: { supervise: true, flowSeconds: 1 },
     shortLease: { supervise: true, superviseSeconds: 1, heartbeatSeconds: 10 },
   },
   {

@@ -2,15 +2,17 @@
 export interface Mutant {
   name: string
   file: string
-  find: string
+  find: string | RegExp
   replace: string
   tests: readonly string[]
 }
 
 const lifecycle = 'packages/engine/src/lifecycle'
 const attempt = 'packages/engine/src/attempt'
+const isolated = 'packages/engine/src/worker/isolated'
+const signals = 'packages/engine/test/worker/signals.test.ts'
 const basics = 'packages/engine/test/lifecycle.test.ts'
-const races = 'packages/engine/test/races'
+const race = (name: string) => `packages/engine/test/races/${name}.test.ts`
 
 export const mutants: readonly Mutant[] = [
   {
@@ -18,56 +20,56 @@ export const mutants: readonly Mutant[] = [
     file: `${lifecycle}/complete.ts`,
     find: 'and attempt_id = any(${completions.map(({ attemptId }) => attemptId)}::uuid[])',
     replace: '',
-    tests: [races],
+    tests: [race('stale-attempt')],
   },
   {
     name: 'fail, retry, release and defer without the fence',
     file: `${lifecycle}/finish.ts`,
     find: 'and attempt_id = any(${fences.map(({ attemptId }) => attemptId)}::uuid[])',
     replace: '',
-    tests: [races],
+    tests: [race('stale-attempt')],
   },
   {
     name: 'renew without the fence',
     file: `${lifecycle}/renew.ts`,
     find: 'sql`job_id = any(${jobIds}::uuid[]) and attempt_id = any(${attemptIds}::uuid[])`',
     replace: 'sql`job_id = any(${jobIds}::uuid[])`',
-    tests: [races],
+    tests: [race('stale-attempt')],
   },
   {
     name: 'progress and events without the fence',
     file: `${attempt}/emit.ts`,
     find: 'and attempt_id = ${fence.attemptId}',
     replace: '',
-    tests: [races],
+    tests: [race('stale-attempt')],
   },
   {
     name: 'step results without the fence',
     file: `${attempt}/step.ts`,
     find: 'and attempt_id = ${fence.attemptId} and status',
     replace: 'and status',
-    tests: [races],
+    tests: [race('stale-attempt')],
   },
   {
     name: 'user transactions without the fence',
     file: `${attempt}/transaction.ts`,
     find: 'and attempt_id = ${fence.attemptId}',
     replace: '',
-    tests: [races],
+    tests: [race('stale-attempt')],
   },
   {
     name: 'user transactions that do not keep the fence until they commit',
     file: `${attempt}/transaction.ts`,
     find: 'for key share`',
     replace: '`',
-    tests: [races],
+    tests: [race('attempt-transaction')],
   },
   {
     name: 'a fence that is the same for every claim of a job',
     file: `${lifecycle}/claim.ts`,
     find: 'attempt_id = gen_random_uuid()',
     replace: 'attempt_id = md5(job_id::text)::uuid',
-    tests: ['packages/engine/src/lifecycle/claim.test.ts', races],
+    tests: ['packages/engine/src/lifecycle/claim.test.ts'],
   },
   {
     name: 'a claim that does not look whether the slot is busy',
@@ -77,18 +79,11 @@ export const mutants: readonly Mutant[] = [
     tests: ['packages/engine/src/lifecycle/claim.test.ts'],
   },
   {
-    name: 'a claim that enters a slot while another claim enters it',
-    file: `${lifecycle}/claim.ts`,
-    find: 'where slot.held_until is null or slot.held_until <= ${t.now}',
-    replace: '',
-    tests: [races],
-  },
-  {
     name: 'a claim that enters the slot of a cancelled job still at work',
     file: `${lifecycle}/claim.ts`,
-    find: 'and not exists (select from ${t.slots} slot where slot.slot_key = job.slot_key and slot.held_until > ${t.now})',
-    replace: 'and true',
-    tests: [races],
+    find: /(where slot\.held_until is null or slot\.held_until <= \$\{t\.now\})|(and not exists \(select from \$\{t\.slots\} slot[^\n]*held_until > \$\{t\.now\}\))/g,
+    replace: '',
+    tests: [race('one-slot')],
   },
   {
     name: 'a claim of what is not due',
@@ -116,21 +111,21 @@ export const mutants: readonly Mutant[] = [
     file: `${lifecycle}/claim.ts`,
     find: '(job.lock_key is null or not exists (',
     replace: '(true or not exists (',
-    tests: [races],
+    tests: [race('recover-against-worker')],
   },
   {
     name: 'a lock freed by job id alone',
     file: `${lifecycle}/release.ts`,
     find: 'and job_id = ${held.jobId} and attempt_id = ${held.attemptId}`',
     replace: 'and job_id = ${held.jobId}`',
-    tests: [races],
+    tests: [race('stale-attempt')],
   },
   {
     name: 'a slot left by its key alone',
     file: `${lifecycle}/release.ts`,
     find: 'where slot_key = ${held.slotKey ?? null} and attempt_id = ${held.attemptId}`',
     replace: 'where slot_key = ${held.slotKey ?? null}`',
-    tests: [races],
+    tests: [race('stale-attempt')],
   },
   {
     name: 'a cancel that frees the lock of a running job',
@@ -144,7 +139,7 @@ export const mutants: readonly Mutant[] = [
     file: `${lifecycle}/cancel.ts`,
     find: 'where parent_job_id = any(${parents}::uuid[])`',
     replace: 'where false and parent_job_id = any(${parents}::uuid[])`',
-    tests: [races],
+    tests: [race('cancel-against-children')],
   },
   {
     name: 'a cancelled job that can still complete',
@@ -165,14 +160,14 @@ export const mutants: readonly Mutant[] = [
     file: `${lifecycle}/expire.ts`,
     find: 'order by job_id limit ${batch}\n         for update skip locked',
     replace: 'order by job_id limit ${batch}',
-    tests: [races],
+    tests: [race('expire-against-worker')],
   },
   {
     name: 'a sweep that frees the lock of a cancelled job still at work',
     file: `${lifecycle}/expire.ts`,
     find: 'where (expires_at is null or expires_at <= ${t.now})\n           and not exists',
     replace: 'where not exists',
-    tests: [races],
+    tests: [race('lapsed-lock')],
   },
   {
     name: 'a sweep that frees the lock of a job that lives',
@@ -193,7 +188,7 @@ export const mutants: readonly Mutant[] = [
     file: `${lifecycle}/renew.ts`,
     find: 'where lock_key = any(${held.flatMap(({ lockKey }) => lockKey ?? [])}::text[]) and ${current}',
     replace: 'where false and lock_key = any(${held.flatMap(({ lockKey }) => lockKey ?? [])}::text[]) and ${current}',
-    tests: [races],
+    tests: [race('lapsed-lock')],
   },
   {
     name: 'a parent that closes before its last child',
@@ -214,14 +209,14 @@ export const mutants: readonly Mutant[] = [
     file: `${attempt}/settle.ts`,
     find: 'if (settled[0] === undefined) return settled',
     replace: '',
-    tests: [races],
+    tests: [race('stale-attempt')],
   },
   {
     name: 'children although the attempt was stale',
     file: `${lifecycle}/defer.ts`,
     find: 'if (parent === undefined) return undefined',
     replace: '',
-    tests: [races],
+    tests: [race('stale-attempt')],
   },
   {
     name: 'a submission that takes a lock in use',
@@ -249,7 +244,7 @@ export const mutants: readonly Mutant[] = [
     file: `${lifecycle}/recover.ts`,
     find: 'set attempt_id = ended.attempt_id, held_until = ended.lease_until',
     replace: 'set attempt_id = null, held_until = null',
-    tests: [races],
+    tests: [race('recover-against-worker')],
   },
   {
     name: 'retry later that spends the attempt',
@@ -257,5 +252,33 @@ export const mutants: readonly Mutant[] = [
     find: 'attempts: sql`attempts - 1`',
     replace: 'attempts: sql`attempts`',
     tests: [basics],
+  },
+  {
+    name: 'a handler process that does not look for its supervisor',
+    file: `${isolated}/watchdog.ts`,
+    find: 'if (process.ppid !== supervisor) killGroup(process.pid)',
+    replace: '',
+    tests: [signals],
+  },
+  {
+    name: 'an isolated handler that may go on after a cancel',
+    file: `${isolated}/isolated.ts`,
+    find: 'await handlerProcess.kill()',
+    replace: '',
+    tests: [`${isolated}/isolated.test.ts`],
+  },
+  {
+    name: 'a handler process whose end nobody reports',
+    file: `${isolated}/handler-process.ts`,
+    find: 'this.#done(outcome)\n  }\n\n  #done',
+    replace: '}\n\n  #done',
+    tests: [`${isolated}/isolated.test.ts`],
+  },
+  {
+    name: 'a second signal that is not heard',
+    file: 'packages/engine/src/worker/stop-on-signals.ts',
+    find: 'process.exit(128 + constants.signals[signal])',
+    replace: 'return',
+    tests: [signals],
   },
 ]

@@ -14,8 +14,9 @@ export default mergeConfig(
         enforce: 'pre',
         transform(code, id) {
           if (mutant === undefined || !id.endsWith(mutant.file)) return undefined
-          if (!code.includes(mutant.find)) throw new Error(`Mutant ${mutant.name}: its text is not in ${mutant.file}`)
-          return { code: code.replaceAll(mutant.find, mutant.replace), map: null }
+          const broken = code.replaceAll(mutant.find, mutant.replace)
+          if (broken === code) throw new Error(`Mutant ${mutant.name}: its text is not in ${mutant.file}`)
+          return { code: broken, map: null }
         },
       },
     ],

@@ -17,7 +17,13 @@ export const freeze = {
   name: 'freeze',
   title: 'SIGSTOP past the lease, then SIGCONT',
   rows: [
-    { key: 'stale', label: `SIGSTOP: stale writes accepted, of ${jobs}`, unit: 'jobs', better: 'lower', bar: { zero: true } },
+    {
+      key: 'stale',
+      label: `SIGSTOP: stale writes accepted, of ${jobs}`,
+      unit: 'jobs',
+      better: 'lower',
+      bar: { zero: true },
+    },
   ],
   together: true,
   /** @param {Cell} cell */

@@ -39,13 +39,13 @@ export const sizes = {
   quick: {
     runs: 1,
     bulk: 50_000,
-    singleSeconds: 2,
+    singleSeconds: 1.5,
     drain: 50_000,
-    drainSleep: 30_000,
-    pulses: 150,
-    xmin: 30_000,
+    drainSleep: 20_000,
+    pulses: 120,
+    xmin: 20_000,
     million: 200_000,
-    children: 2000,
+    children: 1000,
     crashSeconds: 40,
   },
 }

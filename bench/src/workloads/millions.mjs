@@ -39,9 +39,7 @@ export const backlog = {
 export const crowd = {
   name: 'future-and-finished',
   title: 'drain beside many future and many finished jobs',
-  rows: [
-    { key: 'crowd', label: 'drain beside future and finished jobs', unit: 'jobs/s', better: 'higher' },
-  ],
+  rows: [{ key: 'crowd', label: 'drain beside future and finished jobs', unit: 'jobs/s', better: 'higher' }],
   long: true,
   // The finished ones are made by finishing them; a system that keeps none only has the future ones.
   /** @param {Cell} cell */

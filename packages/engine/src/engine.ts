@@ -9,7 +9,7 @@ import type { CallerClient, Db } from './database/database.ts'
 import { FencepostError } from './errors.ts'
 import { checkId } from './ids.ts'
 import { cancelTrees, type Cancelled } from './lifecycle/cancel.ts'
-import { claim, claimById } from './lifecycle/claim.ts'
+import { claim, claimById, claimByIds } from './lifecycle/claim.ts'
 import { deleteJob, type Deleted } from './lifecycle/delete.ts'
 import { drainLevels, getDrain, setDrain, type Drain, type DrainLevel } from './lifecycle/drain.ts'
 import { queuesOf, sweep, type Swept } from './lifecycle/expire.ts'
@@ -64,6 +64,8 @@ export class Engine {
   readonly workerId: string
   readonly #context: Context
   readonly #close: () => Promise<void>
+  /** Attempts whose outcome is written, or being written: a renewal on its way meanwhile finds them gone. */
+  readonly #settling = new WeakSet<Attempt>()
 
   constructor(context: Context, options: { workerId: string | undefined; close: () => Promise<void> }) {
     this.#context = context
@@ -139,6 +141,19 @@ export class Engine {
     return claimed === undefined ? { claimed: false } : { claimed: true, attempt: new Attempt(this.#context, claimed) }
   }
 
+  /** The same for several jobs in one statement: the attempts at those that this caller owns now. */
+  async claimJobs(
+    jobIds: readonly string[],
+    options: Omit<EngineClaimOptions, 'limit' | 'queue'> = {},
+  ): Promise<Attempt[]> {
+    const startedAt = performance.now()
+    const ids = jobIds.map((jobId) => checkId(jobId))
+    const found = await claimByIds(this.#db, ids, this.#claimWith(options))
+    const ms = performance.now() - startedAt
+    for (const claimed of found) this.#context.telemetry.claimed(claimed.queue, ms, [claimed])
+    return found.map((claimed) => new Attempt(this.#context, claimed))
+  }
+
   #claimWith(options: EngineClaimOptions): { leases: Record<string, number>; workerId: string } {
     const { operations } = this.#context
     const names = options.operations ?? [...operations.keys()]
@@ -155,7 +170,7 @@ export class Engine {
     const gone = new Set((await renew(this.#db, held)).map(({ attemptId }) => attemptId))
     const lost = attempts.filter(({ attemptId }) => gone.has(attemptId))
     // A worker that is still winding down goes on renewing, to keep its lock; that is said once.
-    const news = lost.filter(({ abortReason }) => abortReason === undefined)
+    const news = lost.filter((attempt) => attempt.abortReason === undefined && !this.#settling.has(attempt))
     for (const attempt of news) attempt.abort('fence_lost')
     await reject(
       this.#context,
@@ -188,6 +203,7 @@ export class Engine {
 
   /** Writes what an attempt came to, under its fence; lets go of what it still holds if the fence is lost. */
   async settle(attempt: Attempt, outcome: Outcome): Promise<Settled> {
+    this.#settling.add(attempt)
     const settled = await settle(this.#context, attempt.claimed, outcome)
     if (settled.settled) this.#context.telemetry.settled(attempt.claimed.operation, outcome.kind)
     else await attempt.letGo()
@@ -196,6 +212,7 @@ export class Engine {
 
   /** The same for many attempts at once: their completions are one statement. Answers in order. */
   async settleAll(settlements: readonly { attempt: Attempt; outcome: Outcome }[]): Promise<Settled[]> {
+    for (const { attempt } of settlements) this.#settling.add(attempt)
     const answers = await settleAll(
       this.#context,
       settlements.map(({ attempt, outcome }) => ({ claimed: attempt.claimed, outcome })),

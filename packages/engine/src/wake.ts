@@ -46,8 +46,10 @@ export interface WakeUpTransport {
   open(at: { schema: string; logger: Logger }): Promise<Transport>
 }
 
-/** The most that is kept while a slow transport sends. */
-const maxWaiting = 10_000
+// The most that is kept while a slow transport sends. Past some number of jobs it is better to name their queue anyway:
+// workers that hear of a queue claim what is in it in batches.
+const maxCancels = 10_000
+const maxJobs = 1_000
 
 /** The channel of a schema; Postgres cuts channel names at 63 bytes, so the schema's length is limited too. */
 export function channelOf(schema: string): string {
@@ -97,7 +99,7 @@ export class Wake {
   }
 
   cancelled(fences: readonly Fence[]): void {
-    const room = maxWaiting - this.#cancelled.size
+    const room = maxCancels - this.#cancelled.size
     // Their workers learn it all the same, from their next renewal.
     if (fences.length > room) this.#logger.warn({ cancels: fences.length - room }, 'wake_up_not_sent')
     for (const fence of fences.slice(0, room)) this.#cancelled.set(fence.attemptId, fence)
@@ -118,9 +120,8 @@ export class Wake {
     await this.#transport.close()
   }
 
-  // Workers that hear of a queue claim what is in it in batches: past some number of jobs that is better anyway.
   #add(job: DueJob): void {
-    if (this.#transport.namesJobs && this.#jobs.size < maxWaiting) this.#jobs.set(job.jobId, job)
+    if (this.#transport.namesJobs && this.#jobs.size < maxJobs) this.#jobs.set(job.jobId, job)
     else this.#queues.add(job.queue)
   }
 

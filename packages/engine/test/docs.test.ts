@@ -25,6 +25,7 @@ import { operationDefaults } from '../src/operation.ts'
 import { engineDefaults } from '../src/options.ts'
 import { eventLimits } from '../src/read/events.ts'
 import { listLimits } from '../src/read/list.ts'
+import { workDefaults } from '../src/worker/options.ts'
 import { openBed, submitted, work, type Bed } from './bed.ts'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
@@ -58,6 +59,8 @@ describe('docs/reference/options.md', () => {
     ['list', ['read/list.ts', 'ListOptions']],
     ['claim', ['engine.ts', 'EngineClaimOptions']],
     ['events', ['read/events.ts', 'EventsOptions']],
+    ['work', ['worker/options.ts', 'WorkOptions']],
+    ['rabbitMq', ['worker/rabbitmq/rabbit-mq.ts', 'RabbitMqOptions']],
     ['openEmbeddedPostgres', ['embedded/embedded-postgres.ts', 'EmbeddedPostgresOptions']],
   ] as const)('lists exactly the options of %s', (heading, [file, name], nested?, inner?) => {
     const innerNames = inner === undefined ? [] : propertiesOf(...inner).map((property) => `${nested}.${property}`)
@@ -80,6 +83,7 @@ describe('docs/reference/options.md', () => {
       'retry.maxDelayMs': retry.maxDelayMs,
     })
     expect(defaultsIn('claim')).toMatchObject({ queue: operationDefaults.queue })
+    expect(defaultsIn('work')).toEqual(workDefaults)
     expect(defaultsIn('list')).toEqual({ limit: listLimits.default })
     expect(defaultsIn('events')).toEqual({ limit: eventLimits.default })
   })

@@ -136,6 +136,15 @@ describe('expire', () => {
     ])
   })
 
+  test('the sweep leaves the locks of jobs that live alone', async () => {
+    await submitted(bed.engine.submit(work, {}, { lockKey: 'pending', delayMs: 3_600_000 }))
+    await submitted(bed.engine.submit(work, {}, { lockKey: 'parent' }))
+    await bed.engine.complete(await claimOne(), defer([child(work, {})]))
+    await bed.advance(60_000)
+    expect(await bed.engine.sweep()).toMatchObject({ freedLocks: [] })
+    expect(await locks()).toHaveLength(2)
+  })
+
   test('a claim that finds nothing sweeps and looks again', async () => {
     const jobId = await submitted(bed.engine.submit(work, {}))
     await claimOne()

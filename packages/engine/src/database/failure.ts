@@ -5,9 +5,13 @@ const unavailable = /^(08...|53300|57P0[123])$/
 const socketCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'ENOENT'])
 const driverMessages = /connection terminated|connection ended|timeout exceeded when trying to connect|not queryable/i
 
-/** True for what Postgres asks to be repeated: a deadlock or a serialization failure, both rolled back whole. */
+/**
+ * True for what is worth repeating at once, having been rolled back whole: a deadlock, a serialization failure, and a
+ * claim that the last guard of a slot stopped, because its snapshot was older than what happened in the slot.
+ */
 export function wantsRepeat(error: unknown): boolean {
   const code = codeOf(error)
+  if (code === '23505') return (error as { constraint?: unknown }).constraint === 'live_jobs_one_running_per_slot'
   return code === '40P01' || code === '40001'
 }
 

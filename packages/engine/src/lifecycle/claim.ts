@@ -69,8 +69,17 @@ export async function claimById(
   jobId: string,
   options: Omit<ClaimOptions, 'queue' | 'limit'>,
 ): Promise<Claimed | undefined> {
-  const rows = await db.query<ClaimedRow>('claim', claimStatement(db, options, dueById(db, jobId, options.leases)))
-  return rows.map((row) => claimedFromRow(row, options))[0]
+  return (await claimByIds(db, [jobId], options))[0]
+}
+
+/** Claims those of the given jobs that can be claimed now. */
+export async function claimByIds(
+  db: Db,
+  jobIds: readonly string[],
+  options: Omit<ClaimOptions, 'queue' | 'limit'>,
+): Promise<Claimed[]> {
+  const rows = await db.query<ClaimedRow>('claim', claimStatement(db, options, dueByIds(db, jobIds, options.leases)))
+  return rows.map((row) => claimedFromRow(row, options))
 }
 
 /** The statement, for the test that reads its plan. */
@@ -142,16 +151,20 @@ export function dueOfQueue(db: Pick<Db, 't'>, { queue, leases, limit }: ClaimOpt
     )`
 }
 
-function dueById(db: Pick<Db, 't'>, jobId: string, leases: ClaimOptions['leases']): Sql {
+function dueByIds(db: Pick<Db, 't'>, jobIds: readonly string[], leases: ClaimOptions['leases']): Sql {
   const { t } = db
   return sql`
     due as (
-      select job.job_id, job.slot_key, job.operation, 1 as nth
-        from ${t.liveJobs} job
-       where job.job_id = ${jobId} and job.status = 'pending' and job.run_after <= ${t.now}
-         and job.operation = any(${Object.keys(leases)}::text[])
-         and ${nothingInTheWay(db)} and ${claimsAllowed(db)}
-         for update of job skip locked
+      select job_id, slot_key, operation, row_number() over () as nth
+        from (
+          select job.job_id, job.slot_key, job.operation
+            from ${t.liveJobs} job
+           where job.job_id = any(${jobIds}::uuid[]) and job.status = 'pending' and job.run_after <= ${t.now}
+             and job.operation = any(${Object.keys(leases)}::text[])
+             and ${nothingInTheWay(db)} and ${claimsAllowed(db)}
+           order by job.priority, job.run_after, job.job_id
+             for update of job skip locked
+        ) found
     )`
 }
 

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import pg from 'pg'
 import type { Logger } from '../logger.ts'
 import { channelOf } from '../wake.ts'
@@ -6,6 +7,8 @@ import type { WakeUp, WakeUpListener } from './wake-up.ts'
 
 const firstDelayMs = 100
 const maxDelayMs = 10_000
+const connectTimeoutMs = 10_000
+const endMs = 1_000
 
 /** Wake-ups over Postgres itself: one connection that does nothing but listen, made anew whenever it breaks. */
 export class ListenWakeUp implements WakeUp {
@@ -30,19 +33,24 @@ export class ListenWakeUp implements WakeUp {
   async stop(): Promise<void> {
     this.#stopped = true
     clearTimeout(this.#timer)
-    await this.#client?.end().catch(() => {}) // it may be broken already
+    if (this.#client !== undefined) await end(this.#client)
   }
 
   async #connect(queues: ReadonlySet<string>, listener: WakeUpListener): Promise<void> {
     if (this.#stopped) return
-    const client = new pg.Client({ connectionString: this.#url, application_name: 'fencepost listen', keepAlive: true })
+    const client = new pg.Client({
+      connectionString: this.#url,
+      application_name: 'fencepost listen',
+      keepAlive: true,
+      connectionTimeoutMillis: connectTimeoutMs,
+    })
     this.#client = client
     let over = false
     const lost = (error?: Error) => {
       if (over) return
       over = true
       client.removeAllListeners('notification')
-      client.end().catch(() => {})
+      void end(client)
       this.#again(error, queues, listener)
     }
     client.on('error', lost)
@@ -72,4 +80,12 @@ export class ListenWakeUp implements WakeUp {
     if (notice?.kind === 'wake' && queues.has(notice.queue)) listener.onWake(notice.queue)
     if (notice?.kind === 'cancel') listener.onCancel({ jobId: notice.job_id, attemptId: notice.attempt_id })
   }
+}
+
+/** Says goodbye, and hangs up if that is not answered: a server that is stuck must not keep a worker from stopping. */
+async function end(client: pg.Client): Promise<void> {
+  const { stream } = (client as unknown as { connection: { stream: Socket } }).connection
+  const timer = setTimeout(() => stream.destroy(), endMs)
+  await client.end().catch(() => {}) // it may be broken already
+  clearTimeout(timer)
 }

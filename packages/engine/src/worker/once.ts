@@ -104,7 +104,7 @@ async function runClaimed(
   const settler = new Settler((settlements) => engine.settleAll(settlements), 1, context.logger)
   renewer.hold(attempt, claimedAt)
   const wakeUp = wakeUpOf(context, options)
-  const listening = listenForCancel(engine, wakeUp, attempt)
+  void listenForCancel(engine, wakeUp, attempt)
   const stopped = onceStopped(signal, () => attempt.abort('shutdown'), graceMs)
   const late = stopped.late.then(() => settler.giveUp())
   // Fired while the job was being claimed: its handler need not begin.
@@ -119,7 +119,6 @@ async function runClaimed(
   renewer.drop(attempt)
   renewer.stop()
   await wakeUp?.stop()
-  await listening
   return { outcome: await worked(engine, attempt, outcome, reported), jobId: attempt.jobId }
 }
 

@@ -1,5 +1,4 @@
 import type { Attempt } from '../attempt/attempt.ts'
-import type { ClaimAnswer } from '../engine.ts'
 import type { Logger } from '../logger.ts'
 import type { Pushed } from './wake-up.ts'
 
@@ -7,22 +6,33 @@ import type { Pushed } from './wake-up.ts'
 const waitMs = 1_000
 
 export interface PushedPorts {
-  claimJob: (jobId: string) => Promise<ClaimAnswer>
+  claimJobs: (jobIds: readonly string[]) => Promise<Attempt[]>
   /** True when one more job may be claimed now. */
   hasRoom: () => boolean
   accept: (attempt: Attempt, claimedAt: number) => void
   /** The queue is to be looked at, now or as soon as there is room. */
   look: (queue: string) => void
-  /** Tells others of a job that is due but has no handler here. */
-  passOn: (jobId: string) => Promise<void>
+  /** Tells others of jobs that are due but have no handler here. */
+  passOn: (jobIds: readonly string[]) => Promise<void>
 }
 
-/** Claims jobs that were pushed, one by one, and never more than the worker has room for. */
+interface Asked {
+  jobId: string
+  queue: string
+  decide: (pushed: Pushed) => void
+}
+
+/**
+ * Claims jobs that were pushed, by their ids, and never more than the worker has room for. The first goes at once; what
+ * arrives while a claim is under way goes with the next.
+ */
 export class PushedClaims {
   readonly #ports: PushedPorts
   readonly #logger: Logger
-  readonly #underway = new Set<Promise<Pushed>>()
   readonly #waiting = new Set<() => void>()
+  #asked: Asked[] = []
+  #undecided = 0
+  #asking: Promise<void> | undefined
   #stopping = false
 
   constructor(ports: PushedPorts, logger: Logger) {
@@ -32,25 +42,27 @@ export class PushedClaims {
 
   /** How many places are spoken for by claims that have not been decided. */
   get claiming(): number {
-    return this.#underway.size
+    return this.#undecided
   }
 
-  /** Decides a claim. Never throws. */
+  /** Decides a claim. Never rejects. */
   async claim(jobId: string, queue: string): Promise<Pushed> {
     const deadline = performance.now() + waitMs
     while (!this.#stopping && !this.#ports.hasRoom()) {
-      const left = deadline - performance.now()
-      if (left <= 0) {
+      const leftMs = deadline - performance.now()
+      if (leftMs <= 0) {
         // Others may be free for it. If none is, it is found here as soon as there is room.
         this.#ports.look(queue)
         return 'declined'
       }
-      await this.#freed(left)
+      await this.#freed(leftMs)
     }
     if (this.#stopping) return 'declined'
-    const decided = this.#decide(jobId, queue)
-    this.#underway.add(decided)
-    return decided.finally(() => this.#underway.delete(decided))
+    this.#undecided += 1
+    return new Promise((decide) => {
+      this.#asked.push({ jobId, queue, decide })
+      this.#asking ??= this.#askAll()
+    })
   }
 
   /** A place has become free. */
@@ -62,25 +74,41 @@ export class PushedClaims {
   async stop(): Promise<void> {
     this.#stopping = true
     this.freed()
-    await Promise.all(this.#underway)
+    await this.#asking
   }
 
-  async #decide(jobId: string, queue: string): Promise<Pushed> {
-    const claimedAt = performance.now()
-    try {
-      const answer = await this.#ports.claimJob(jobId)
-      if (!answer.claimed) {
-        await this.#ports.passOn(jobId)
-        return 'not_claimed'
+  async #askAll(): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve)) // so that messages which come together are claimed together
+    while (this.#asked.length > 0) {
+      const some = this.#asked
+      this.#asked = []
+      const attempts = await this.#ask(some)
+      for (const { jobId, decide } of some) {
+        this.#undecided -= 1
+        decide(attempts.delete(jobId) ? 'claimed' : 'not_claimed')
       }
-      this.#ports.accept(answer.attempt, claimedAt)
-      return 'claimed'
-    } catch (error) {
-      // Whether it was claimed is not known. The ordinary look goes on until Postgres answers, and leases do the rest.
-      this.#logger.warn({ err: error, job_id: jobId }, 'claim_failed')
-      this.#ports.look(queue)
-      return 'not_claimed'
+      this.freed()
     }
+    this.#asking = undefined
+  }
+
+  async #ask(some: readonly Asked[]): Promise<Set<string>> {
+    const jobIds = some.map(({ jobId }) => jobId)
+    const claimedAt = performance.now()
+    const mine = new Set<string>()
+    try {
+      for (const attempt of await this.#ports.claimJobs(jobIds)) {
+        mine.add(attempt.jobId)
+        this.#ports.accept(attempt, claimedAt)
+      }
+      const others = jobIds.filter((jobId) => !mine.has(jobId))
+      if (others.length > 0) await this.#ports.passOn(others)
+    } catch (error) {
+      // Whether they were claimed is not known. The ordinary look goes on until Postgres answers, and leases do the rest.
+      this.#logger.warn({ err: error, jobs: some.length }, 'claim_failed')
+      for (const queue of new Set(some.map((one) => one.queue))) this.#ports.look(queue)
+    }
+    return mine
   }
 
   #freed(timeoutMs: number): Promise<void> {

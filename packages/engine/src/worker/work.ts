@@ -20,11 +20,11 @@ export async function work(context: Context, engine: Engine, options: WorkOption
   const worker = new Worker(
     {
       claim: (wanted) => engine.claim(wanted),
-      claimJob: (jobId, wanted) => engine.claimJob(jobId, wanted),
+      claimJobs: (jobIds, wanted) => engine.claimJobs(jobIds, wanted),
       renew: (attempts) => engine.renew(attempts),
       settleAll: (settlements) => engine.settleAll(settlements),
       sweep: () => engine.sweep(),
-      passOn: (jobId, mine) => passOn(context, jobId, mine),
+      passOn: (jobIds, mine) => passOn(context, jobIds, mine),
       msUntilDue: () => msUntilDue(context),
       execute: (attempt) => context.telemetry.running(attempt.claimed, () => handlers.execute(attempt)),
       endHandler: (attempt) => handlers.end(attempt),
@@ -48,15 +48,15 @@ export function wakeUpOf({ url, database, logger, wake }: Context, { wakeUp }: C
 }
 
 // A message goes to one worker of its queue, which may have no handler for its job while another has: all are told.
-async function passOn({ database, wake }: Context, jobId: string, mine: readonly string[]): Promise<void> {
+async function passOn({ database, wake }: Context, jobIds: readonly string[], mine: readonly string[]): Promise<void> {
   const { t } = database
-  const [others] = await database.query<{ queue: string }>(
+  const others = await database.query<{ queue: string }>(
     'pass_on',
-    sql`select queue from ${t.liveJobs}
-         where job_id = ${jobId} and status = 'pending' and run_after <= ${t.now}
+    sql`select distinct queue from ${t.liveJobs}
+         where job_id = any(${jobIds}::uuid[]) and status = 'pending' and run_after <= ${t.now}
            and not operation = any(${mine}::text[])`,
   )
-  if (others !== undefined) wake.queues([others.queue])
+  wake.queues(others.map(({ queue }) => queue))
 }
 
 async function msUntilDue({ database }: Context): Promise<number | undefined> {

@@ -22,12 +22,12 @@ import type { WakeUp } from './wake-up.ts'
 /** What a worker needs of its engine. */
 export interface WorkerPorts {
   claim: Engine['claim']
-  claimJob: Engine['claimJob']
+  claimJobs: Engine['claimJobs']
   renew: Engine['renew']
   settleAll: Engine['settleAll']
   sweep: () => Promise<unknown>
-  /** Tells other workers of this job if it is due and of none of these operations. */
-  passOn: (jobId: string, operations: readonly string[]) => Promise<void>
+  /** Tells other workers of those of these jobs that are due and of none of these operations. */
+  passOn: (jobIds: readonly string[], operations: readonly string[]) => Promise<void>
   /** How long until the next job is due, as far as anybody knows. */
   msUntilDue: () => Promise<number | undefined>
   /** Runs a handler, here or in a process of its own, and says what it came to. Never throws. */
@@ -70,11 +70,11 @@ export class Worker {
     this.#settler = new Settler((settlements) => ports.settleAll(settlements), options.maxBatch, logger)
     this.#pushed = new PushedClaims(
       {
-        claimJob: (jobId) => ports.claimJob(jobId, { operations: this.#operationNames }),
+        claimJobs: (jobIds) => ports.claimJobs(jobIds, { operations: this.#operationNames }),
         hasRoom: () => !this.#renewer.endangered && this.inFlight < options.concurrency,
         accept: (attempt, claimedAt) => this.#accept(attempt, claimedAt),
         look: (queue) => this.#look([queue]),
-        passOn: (jobId) => ports.passOn(jobId, this.#operationNames),
+        passOn: (jobIds) => ports.passOn(jobIds, this.#operationNames),
       },
       logger,
     )

@@ -71,7 +71,8 @@ export type Weights = Record<Wish['do'], number>
 // The clock of a history moves by whole minutes. Real time also passes, but far less than one minute: so a lease taken
 // at minute 5 for 20 has passed at minute 25, and not at minute 24, however slow the machine.
 const leases = [20, 60, 200]
-const delays = [0, 0, 0, 5, 90]
+const delays = [0, 0, 0, 0, 0, 5, 90]
+const maxParts = 9
 const advances = [1, 6, 25, 31, 31, 31, 61, 100, 210, 3000]
 
 const pick = <T>(...values: readonly T[]) => fc.constantFrom(...values)
@@ -80,12 +81,12 @@ const worker = pick('worker-1', 'worker-2', 'worker-3')
 const lease = pick(...leases)
 
 const wanted: Arbitrary<Wanted> = fc.record({
-  lock: pick(undefined, undefined, 'lock-a', 'lock-b'),
-  slot: pick(undefined, undefined, 'slot-a', 'slot-b'),
-  dedup: pick(undefined, undefined, undefined, 'dedup-a'),
+  lock: pick(undefined, undefined, undefined, undefined, 'lock-a', 'lock-b', 'lock-c'),
+  slot: pick(undefined, undefined, undefined, 'slot-a', 'slot-b'),
+  dedup: pick(undefined, undefined, undefined, undefined, undefined, 'dedup-a', 'dedup-b'),
   priority: pick(0, 0, 1, -1),
   delay: pick(...delays),
-  maxAttempts: pick(1, 2, 3),
+  maxAttempts: pick(1, 2, 2, 3, 3),
 })
 
 // Attempts that hold their fence and zombies act about equally often.
@@ -133,15 +134,53 @@ const arbitraries: Arbitraries = {
   drain: fc.record({ level: pick<DrainLevel>('off', 'off', 'submissions', 'all') }),
 }
 
-/** Histories in which commands come up as often as their weights say. */
+type OfOne = Extract<Wish, { attempt: Who }>
+
+const wish = <Kind extends Wish['do']>(kind: Kind): Arbitrary<Wish> =>
+  (arbitraries[kind] as Arbitrary<object>).map((rest) => ({ do: kind, ...rest }) as Wish)
+const steps = (...of: readonly (Arbitrary<Wish> | Wish)[]): Arbitrary<Wish[]> =>
+  fc.tuple(...of.map((one) => ('do' in one ? fc.constant(one) : one)))
+const current = number.map((nth): Who => ({ zombie: false, nth }))
+const zombie = number.map((nth): Who => ({ zombie: true, nth: 4 * nth + 1 })) // see pickAttempt() in resolve.ts
+const by = (whom: Arbitrary<Who>, ...kinds: OfOne['do'][]): Arbitrary<Wish> =>
+  fc.tuple(fc.oneof(...kinds.map((kind) => wish(kind))), whom).map(([one, attempt]) => ({ ...one, attempt }) as OfOne)
+const silence: Wish = { do: 'advance', minutes: 210 }
+const ages: Wish = { do: 'advance', minutes: 3000 }
+const report = by(zombie, 'complete', 'fail', 'retry_later', 'release', 'defer')
+const writing = by(zombie, 'emit', 'progress', 'record_step', 'run_step', 'transaction')
+const renewal = zombie.map((attempt): Wish => ({ do: 'renew', attempts: [attempt] }))
+
+// What chance alone seldom gets to: each leaves a history where it becomes interesting.
+const scenes: Arbitrary<Wish[]>[] = [
+  // An attempt falls silent and another one takes its place; then the first one goes on.
+  steps(wish('claim'), silence, wish('claim'), fc.oneof(report, writing, renewal, by(zombie, 'let_go'))),
+  steps(wish('claim'), silence, wish('claim'), writing, renewal, report),
+  // An operator puts a job back whose worker is at work, and somebody wants to claim it.
+  steps(
+    { do: 'claim', worker: 'worker-1', limit: 3, lease: 200 },
+    { do: 'advance', minutes: 31 },
+    wish('recover'),
+    wish('claim'),
+    fc.oneof(renewal, report, by(zombie, 'let_go')),
+    wish('claim'),
+  ),
+  // A job is cancelled under its worker, and others want its keys.
+  steps(wish('claim'), wish('cancel'), wish('submit'), wish('claim'), fc.oneof(renewal, report), wish('claim')),
+  // Children end in all ways.
+  steps(wish('submit'), wish('claim'), by(current, 'defer'), wish('claim'), wish('cancel')),
+  steps(wish('claim'), by(current, 'defer'), wish('claim'), by(current, 'complete'), by(current, 'fail')),
+  steps(wish('claim'), by(current, 'chain'), by(current, 'complete')),
+  // Everything gets old, also while a parent still waits.
+  steps(wish('claim'), by(current, 'defer'), wish('claim'), by(current, 'complete'), ages, wish('retain')),
+  steps(ages, wish('sweep'), ages, wish('retain')),
+]
+
+/** Histories in which commands come up as often as their weights say, and now and then a scene of several. */
 export function wishes(weights: Weights): Arbitrary<Wish[]> {
   const kinds = Object.keys(arbitraries) as Wish['do'][]
-  const wish = fc.oneof(
-    ...kinds.map((kind) => ({
-      weight: weights[kind],
-      arbitrary: (arbitraries[kind] as Arbitrary<object>).map((rest) => ({ do: kind, ...rest }) as Wish),
-    })),
-  )
-  // From 1, so that a failing history can shrink; without bias, so that most are long.
-  return fc.noBias(fc.array(wish, { minLength: 1, maxLength: 50, size: 'max' }))
+  const one = fc.oneof(...kinds.map((kind) => ({ weight: weights[kind], arbitrary: steps(wish(kind)) })))
+  const some = fc.oneof({ weight: 4, arbitrary: one }, { weight: 1, arbitrary: fc.oneof(...scenes) })
+  // In three parts that may each shrink to nothing; without bias, so that most are long.
+  const part = fc.array(some, { maxLength: maxParts, size: 'max' })
+  return fc.noBias(fc.tuple(steps(wish('submit'), wish('submit')), part, part, part)).map((parts) => parts.flat(2))
 }

@@ -14,8 +14,9 @@ export function resolve(model: Model, wish: Wish, next: () => number): Step | un
     case 'advance':
     case 'sweep':
     case 'retain':
-    case 'drain':
       return wish
+    case 'drain':
+      return { ...wish, level: model.drain === 'off' ? wish.level : 'off' } // not for long, or nothing happens any more
     case 'claim_job':
     case 'cancel':
     case 'recover':

@@ -13,11 +13,14 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
+import { mutants } from '../../../../scripts/mutants/mutants.ts'
 
 // Workers and their handlers run in processes of their own, and plain Node does not run TypeScript: the package is
 // compiled to a folder where it looks as it does when it is installed, with the programs of these tests inside.
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
+// As scripts/mutants/vitest.config.ts does for what runs in the tests' own process.
+const mutant = mutants.find(({ name }) => name === process.env['FENCEPOST_MUTANT'])
 const packages = fileURLToPath(new URL('../../../../node_modules', import.meta.url))
 
 export interface BuiltEngine {
@@ -39,7 +42,7 @@ export function buildEngine(): BuiltEngine {
 function compile(from: string, to: string): void {
   const names = readdirSync(from, { recursive: true, encoding: 'utf8' })
   for (const name of names.filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))) {
-    const { outputText } = ts.transpileModule(readFileSync(join(from, name), 'utf8'), {
+    const { outputText } = ts.transpileModule(sourceOf(join(from, name)), {
       compilerOptions: {
         module: ts.ModuleKind.ESNext,
         target: ts.ScriptTarget.ES2023,
@@ -51,4 +54,9 @@ function compile(from: string, to: string): void {
     mkdirSync(dirname(path), { recursive: true })
     writeFileSync(path, outputText)
   }
+}
+
+function sourceOf(path: string): string {
+  const text = readFileSync(path, 'utf8')
+  return mutant !== undefined && path.endsWith(mutant.file) ? text.replaceAll(mutant.find, mutant.replace) : text
 }

@@ -58,7 +58,7 @@ export function workerBed(): WorkerBed {
     run: (worker: RunWorkerOptions = {}, engine: Partial<EngineOptions> = {}): WorkerProcess => {
       const child = spawn(
         process.execPath,
-        [join(built.directory, 'programs/worker.js'), JSON.stringify({ worker, engine })],
+        [join(built.directory, 'programs/worker.js'), JSON.stringify({ worker: { pollMs: 500, ...worker }, engine })],
         { cwd: built.directory, env: { ...process.env, DATABASE_URL: bed.url }, stdio: ['ignore', 'pipe', 'pipe'] },
       )
       running.push(child)

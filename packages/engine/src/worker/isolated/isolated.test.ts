@@ -77,6 +77,22 @@ describe('an isolated handler', () => {
   })
 })
 
+describe('an isolated handler whose fence is lost', () => {
+  test('is killed if it goes on', async () => {
+    const jobId = await submitted(bed.engine.submit(busy, {}))
+    bed.run({ graceMs: 200 })
+    const pid = await bed.begun(jobId)
+    // Its worker renews all the time: the sweep must come between two renewals.
+    const expire = async () => {
+      await bed.advance(60_000)
+      return (await bed.engine.sweep())?.expired.length
+    }
+    await expect.poll(expire, { timeout: 10_000 }).toBe(1)
+    await expectGone(pid)
+    expect(await bed.begun(jobId, 2)).not.toBe(pid)
+  })
+})
+
 describe('a handler process that ends', () => {
   test('fails its attempt at once, and says how', async () => {
     const ways = [
@@ -108,6 +124,13 @@ describe('a handler process that ends', () => {
     expect(attempts).toBe(2)
     const retried = (await bed.events(jobId)).find(({ event }) => event === 'job.retried')
     expect(retried).toMatchObject({ fields: { error_code: 'handler_crashed' }, message: /SIGKILL/ })
+  })
+
+  test('takes along what its handler had started', async () => {
+    const jobId = await submitted(bed.engine.submit(dying, { how: 'offspring' }, { maxAttempts: 1 }))
+    bed.run()
+    const { error } = await bed.job(jobId, { status: 'failed', errorCode: 'handler_exited' })
+    await expectGone(Number(/offspring (\d+)/.exec(error ?? '')?.[1]))
   })
 
   test('is not needed for a handler that throws, or forgets a rejection', async () => {

@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { child, defer, operation, type Attempt } from '@fencepost/engine'
 import pg from 'pg'
@@ -67,6 +68,10 @@ async function die(how: string): Promise<never> {
   switch (how) {
     case 'exit':
       process.exit(7)
+      break
+    case 'offspring':
+      process.stderr.write(`offspring ${spawn('sleep', ['600']).pid}\n`)
+      process.exit(0)
       break
     case 'abort':
       process.abort()
@@ -144,4 +149,23 @@ export const failing = operation('failing', {
   },
 })
 
-export const operations = [plain, busy, stubborn, polite, dying, talking, deferring, hanging, gated, failing]
+/**
+ * Writes one line to the ledger, by looking first whether an earlier attempt has: nothing but the fence keeps two
+ * attempts from doing so at the same time.
+ */
+export const posting = operation('posting', {
+  payload,
+  leaseMs: 3_000,
+  maxAttempts: 50,
+  retry,
+  run: async ({ attempt }) => {
+    await attempt.transaction(async (client) => {
+      const { rows } = await client.query('select from ledger where job_id = $1', [attempt.jobId])
+      await client.query('select pg_sleep(0.01)')
+      if (rows.length === 0)
+        await client.query('insert into ledger values ($1, $2)', [attempt.jobId, attempt.attemptId])
+    })
+  },
+})
+
+export const operations = [posting, plain, busy, stubborn, polite, dying, talking, deferring, hanging, gated, failing]
