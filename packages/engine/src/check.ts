@@ -46,7 +46,7 @@ export function checkTime(value: Date | string, what: string): string {
 }
 
 /** Text Postgres can store: no null character, no half of a surrogate pair. */
-export function isStorable(text: string): boolean {
+function isStorable(text: string): boolean {
   return !text.includes('\u0000') && text.isWellFormed()
 }
 

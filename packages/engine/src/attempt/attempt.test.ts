@@ -55,6 +55,7 @@ describe('run', () => {
   })
 
   test('what is thrown need not be an error', async () => {
+    // oxlint-disable-next-line prefer-promise-reject-errors -- a handler may do anything
     const { job } = await runOne(() => Promise.reject('just text'))
     expect(job).toMatchObject({ status: 'pending', error: 'just text', errorCode: 'Error' })
   })

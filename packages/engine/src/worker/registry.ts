@@ -19,7 +19,7 @@ export interface WorkerInfo {
 
 const seenEveryMs = 10_000
 /** A worker not seen for this long is lost; one lost for a day is forgotten. */
-export const lostAfterSeconds = 60
+const lostAfterSeconds = 60
 const forgottenAfterSeconds = 86_400
 
 /** Keeps this worker's row in the registry; the answer takes it out again. */

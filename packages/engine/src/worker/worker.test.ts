@@ -74,9 +74,10 @@ describe('a worker', () => {
   test('finds work by looking, where nothing is announced', async () => {
     handler = async () => null
     const worker = start({ wakeUp: 'none', pollMs: 50 })
-    await submitted(bed.engine.submit(handled, {}))
+    const jobId = await submitted(bed.engine.submit(handled, {}))
     await ended(1)
     await worker.stop()
+    expect(await statusOf(jobId)).toBe('completed')
   })
 
   test('comes back for a retry when it is due, not at the next look', async () => {
@@ -98,6 +99,7 @@ describe('a worker', () => {
     const worker = start({ pollMs: 60_000 })
     await ended(5)
     await worker.stop()
+    expect(await bed.engine.list({ status: 'completed' })).toHaveLength(5)
   })
 
   test('an unhandled rejection fails its attempt and nothing else', async () => {

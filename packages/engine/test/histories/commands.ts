@@ -72,7 +72,7 @@ export type Weights = Record<Wish['do'], number>
 // at minute 5 for 20 has passed at minute 25, and not at minute 24, however slow the machine.
 const leases = [20, 60, 200]
 const delays = [0, 0, 0, 0, 0, 5, 90]
-const maxParts = 9
+const maxParts = 7
 const advances = [1, 6, 25, 31, 31, 31, 61, 100, 210, 3000]
 
 const pick = <T>(...values: readonly T[]) => fc.constantFrom(...values)
