@@ -53,7 +53,7 @@ export async function open({ url, poolSize }) {
         logger,
         noHandleSignals: true,
         parsedCronItems: [],
-        taskList: { job: (payload) => handling.handle(/** @type {any} */ (payload).nth) },
+        taskList: { job: (payload) => handling.handle(payload.nth) },
       })
       return async () => {
         await runner.stop()

@@ -166,11 +166,21 @@ export class Engine {
 
   /** Renews the leases of all these attempts in one statement; the signals of those whose fence is lost fire. */
   async renew(attempts: readonly Attempt[]): Promise<{ lost: Attempt[] }> {
-    const held = attempts.map(({ claimed }) => claimed)
-    const gone = new Set((await renew(this.#db, held)).map(({ attemptId }) => attemptId))
-    const lost = attempts.filter(({ attemptId }) => gone.has(attemptId))
+    const sent = new Map(attempts.map((attempt) => [attempt, attempt.reports]))
+    const gone = new Set(
+      (
+        await renew(
+          this.#db,
+          attempts.map(({ claimed }) => claimed),
+        )
+      ).map((one) => one.attemptId),
+    )
+    // One whose outcome is being reported meanwhile hears from its report whether the fence was lost.
+    const lost = attempts.filter(
+      (attempt) => gone.has(attempt.attemptId) && attempt.reports % 2 === 0 && attempt.reports === sent.get(attempt),
+    )
     // A worker that is still winding down goes on renewing, to keep its lock; that is said once.
-    const news = lost.filter((attempt) => attempt.abortReason === undefined && !this.#settling.has(attempt))
+    const news = lost.filter(({ abortReason }) => abortReason === undefined)
     for (const attempt of news) attempt.abort('fence_lost')
     await reject(
       this.#context,
@@ -203,25 +213,33 @@ export class Engine {
 
   /** Writes what an attempt came to, under its fence; lets go of what it still holds if the fence is lost. */
   async settle(attempt: Attempt, outcome: Outcome): Promise<Settled> {
-    this.#settling.add(attempt)
-    const settled = await settle(this.#context, attempt.claimed, outcome)
-    if (settled.settled) this.#context.telemetry.settled(attempt.claimed.operation, outcome.kind)
-    else await attempt.letGo()
-    return settled
+    const [answer] = await this.#settle([{ attempt, outcome }], async () => [
+      await settle(this.#context, attempt.claimed, outcome),
+    ])
+    return answer as Settled
   }
 
   /** The same for many attempts at once: their completions are one statement. Answers in order. */
   async settleAll(settlements: readonly { attempt: Attempt; outcome: Outcome }[]): Promise<Settled[]> {
-    for (const { attempt } of settlements) this.#settling.add(attempt)
-    const answers = await settleAll(
-      this.#context,
-      settlements.map(({ attempt, outcome }) => ({ claimed: attempt.claimed, outcome })),
-    )
-    for (const [nth, { attempt, outcome }] of settlements.entries()) {
-      if (answers[nth]?.settled) this.#context.telemetry.settled(attempt.claimed.operation, outcome.kind)
-      else await attempt.letGo()
+    const claimed = settlements.map(({ attempt, outcome }) => ({ claimed: attempt.claimed, outcome }))
+    return this.#settle(settlements, () => settleAll(this.#context, claimed))
+  }
+
+  async #settle(
+    settlements: readonly { attempt: Attempt; outcome: Outcome }[],
+    write: () => Promise<Settled[]>,
+  ): Promise<Settled[]> {
+    const reported = settlements.map(({ attempt }) => attempt.reporting())
+    try {
+      const answers = await write()
+      for (const [nth, { attempt, outcome }] of settlements.entries()) {
+        if (answers[nth]?.settled) this.#context.telemetry.settled(attempt.claimed.operation, outcome.kind)
+        else await attempt.letGo()
+      }
+      return answers
+    } finally {
+      for (const done of reported) done()
     }
-    return answers
   }
 
   /** Claims and runs jobs until the signal fires; resolves when nothing is left running and the database is tidy. */

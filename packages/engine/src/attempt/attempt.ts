@@ -28,6 +28,7 @@ export class Attempt {
   #controller: AbortController | undefined // made when somebody asks: most attempts are never told to stop
   #abortReason: AbortReason | undefined
   readonly #links: Link[] = []
+  #reports = 0
 
   constructor(context: Context, claimed: Claimed) {
     this.#context = context
@@ -59,6 +60,19 @@ export class Attempt {
   /** The jobs chained so far. */
   get links(): readonly Link[] {
     return this.#links
+  }
+
+  /** Even while no report of its outcome is under way, odd while one is; another number after every report. */
+  get reports(): number {
+    return this.#reports
+  }
+
+  /** Notes that a report begins; call the answer when it has ended. */
+  reporting(): () => void {
+    this.#reports += 1
+    return () => {
+      this.#reports += 1
+    }
   }
 
   /** Tells the handler to stop. The first reason stays. */

@@ -3,7 +3,7 @@ import type { Logger } from '../logger.ts'
 import type { Pushed } from './wake-up.ts'
 
 /** How long a job that was pushed waits for a place before it is left to other workers. */
-const waitMs = 1_000
+const waitMs = 500
 
 export interface PushedPorts {
   claimJobs: (jobIds: readonly string[]) => Promise<Attempt[]>

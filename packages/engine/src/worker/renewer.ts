@@ -1,4 +1,4 @@
-import type { AbortReason, Attempt } from '../attempt/attempt.ts'
+import type { Attempt } from '../attempt/attempt.ts'
 import type { Logger } from '../logger.ts'
 
 type Renew = (attempts: readonly Attempt[]) => Promise<unknown>
@@ -6,7 +6,9 @@ type Renew = (attempts: readonly Attempt[]) => Promise<unknown>
 /** How much of a lease may pass without a renewal before its handler is stopped: the rest is for it to stop in. */
 const selfFenceShare = 0.8
 const renewShare = 1 / 3
-const minIntervalMs = 20
+/** How often, in a lease, to see whether it is time for either. */
+const ticksPerLease = 12
+const minIntervalMs = 10
 
 interface Held {
   attempt: Attempt
@@ -24,6 +26,7 @@ export class Renewer {
   readonly #held = new Map<string, Held>()
   #timer: NodeJS.Timeout | undefined
   #renewing = false
+  #sentAt = 0
 
   constructor(renew: Renew, logger: Logger) {
     this.#renew = renew
@@ -33,7 +36,7 @@ export class Renewer {
   /** `claimedAt` is performance.now() from before the claim was sent. */
   hold(attempt: Attempt, claimedAt: number): void {
     this.#held.set(attempt.attemptId, { attempt, renewedAt: claimedAt })
-    this.#timer ??= setTimeout(() => void this.#tick(), intervalMs(attempt.claimed.leaseMs))
+    this.#timer ??= setTimeout(() => this.#tick(), intervalMs(attempt.claimed.leaseMs))
   }
 
   drop(attempt: Attempt): void {
@@ -45,13 +48,11 @@ export class Renewer {
     return this.#held.get(attemptId)?.attempt
   }
 
-  abortAll(reason: AbortReason): void {
-    for (const { attempt } of this.#held.values()) attempt.abort(reason)
-  }
-
   /** True when a lease could pass before Postgres is reached again: nothing new should be started. */
   get endangered(): boolean {
-    return [...this.#held.values()].some((held) => isEndangered(held))
+    const now = performance.now()
+    for (const held of this.#held.values()) if (isEndangered(held, now)) return true
+    return false
   }
 
   stop(): void {
@@ -59,15 +60,20 @@ export class Renewer {
     this.#timer = undefined
   }
 
-  async #tick(): Promise<void> {
+  #tick(): void {
     this.#timer = undefined
+    if (this.#held.size === 0) return
     const now = performance.now()
+    let shortestMs = Infinity
+    let oldest = 0
     for (const held of this.#held.values()) {
       if (isEndangered(held, now)) held.attempt.abort('database_unreachable')
+      const { leaseMs } = held.attempt.claimed
+      shortestMs = Math.min(shortestMs, leaseMs)
+      oldest = Math.max(oldest, (now - Math.max(held.renewedAt, this.#sentAt)) / leaseMs)
     }
-    void this.#renewAll()
-    const leases = [...this.#held.values()].map(({ attempt }) => attempt.claimed.leaseMs)
-    if (leases.length > 0) this.#timer = setTimeout(() => void this.#tick(), intervalMs(Math.min(...leases)))
+    if (oldest >= renewShare) void this.#renewAll()
+    this.#timer = setTimeout(() => this.#tick(), intervalMs(shortestMs))
   }
 
   // Not waited for by the clockwork above: a renewal that hangs must not keep handlers from being told.
@@ -75,6 +81,7 @@ export class Renewer {
     if (this.#renewing || this.#held.size === 0) return
     this.#renewing = true
     const sentAt = performance.now()
+    this.#sentAt = sentAt
     const held = [...this.#held.values()]
     try {
       await this.#renew(held.map(({ attempt }) => attempt))
@@ -88,7 +95,7 @@ export class Renewer {
 }
 
 function intervalMs(leaseMs: number): number {
-  return Math.max(minIntervalMs, leaseMs * renewShare * (0.9 + Math.random() * 0.2))
+  return Math.max(minIntervalMs, (leaseMs / ticksPerLease) * (0.9 + Math.random() * 0.2))
 }
 
 function isEndangered({ attempt, renewedAt }: Held, now = performance.now()): boolean {

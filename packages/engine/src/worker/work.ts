@@ -59,12 +59,14 @@ async function passOn({ database, wake }: Context, jobIds: readonly string[], mi
   wake.queues(others.map(({ queue }) => queue))
 }
 
+// Also what has just become due: it may have done so since the claim. What has been due for longer and was not claimed
+// is in somebody's way, and can wait for the ordinary look.
 async function msUntilDue({ database }: Context): Promise<number | undefined> {
   const { t } = database
   const [next] = await database.query<{ ms: number }>(
     'next_due',
     sql`select (extract(epoch from run_after - ${t.now}) * 1000)::double precision as ms from ${t.liveJobs}
-         where status = 'pending' and run_after > ${t.now} order by run_after limit 1`,
+         where status = 'pending' and run_after > ${t.now} - interval '1 second' order by run_after limit 1`,
   )
   return next?.ms
 }

@@ -38,6 +38,7 @@ export interface WorkerPorts {
 
 const firstRetryMs = 100
 const maxRetryMs = 5_000
+const minDueMs = 20
 
 /** Claims and runs jobs until it is stopped. */
 export class Worker {
@@ -100,11 +101,12 @@ export class Worker {
     this.#stopping = true
     clearTimeout(this.#pollTimer)
     clearInterval(this.#sweepTimer)
-    await Promise.all([this.#wakeUp?.stop(), this.#fetching, this.#pushed.stop()])
-    const unstarted = this.#ready.splice(0).map((attempt) => this.#giveBack(attempt, 'shutdown'))
     for (const attempt of this.#running.keys()) attempt.abort('shutdown')
-    const ended = Promise.all([...unstarted, ...this.#running.values()])
-    await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, this.#options.graceMs).unref())])
+    const grace = new Promise((resolve) => setTimeout(resolve, this.#options.graceMs))
+    // A claim under way may still bring jobs; a Postgres that hangs must not hold up the rest.
+    await Promise.race([grace, Promise.all([this.#wakeUp?.stop(), this.#fetching, this.#pushed.stop()])])
+    const unstarted = this.#ready.splice(0).map((attempt) => this.#giveBack(attempt, 'shutdown'))
+    await Promise.race([grace, Promise.all([...unstarted, ...this.#running.values()])])
     this.#settler.giveUp()
     await Promise.all([...this.#running.keys()].map((attempt) => this.#takeFrom(attempt)))
     this.#renewer.stop()
@@ -189,8 +191,8 @@ export class Worker {
     const log = outcome.kind === 'failed' ? 'warn' : 'debug'
     this.#logger[log]?.({ ...names, ...summaryOf(outcome), ...reported }, 'job_settled')
     this.#end(attempt)
-    // It may be due again before the next look.
-    if (outcome.kind === 'failed' || outcome.kind === 'retry_later') await this.#schedulePoll()
+    // It may be due again at once, or before the next look.
+    if (outcome.kind === 'failed' || outcome.kind === 'retry_later') this.#look([attempt.claimed.queue])
   }
 
   #end(attempt: Attempt): void {
@@ -227,8 +229,7 @@ export class Worker {
     const dueMs = await this.#ports.msUntilDue().catch(() => undefined)
     if (this.#stopping) return
     const jittered = pollMs * (0.75 + Math.random() / 2)
-    // What is due already and was not claimed is in somebody's way, not ours: it can wait for the ordinary look.
-    const delayMs = dueMs !== undefined && dueMs > 0 ? Math.min(jittered, dueMs + 1) : jittered
+    const delayMs = dueMs === undefined ? jittered : Math.min(jittered, Math.max(minDueMs, dueMs + 1))
     clearTimeout(this.#pollTimer)
     this.#pollTimer = setTimeout(() => this.#look(queues), delayMs)
   }

@@ -18,8 +18,9 @@ import type { World } from './world.ts'
 const wantedHistories = Number(process.env.FENCEPOST_HISTORIES ?? 500)
 const files = 2
 
-/** How many histories each test file plays, and how long that may take, shrinking included. */
-export const histories = Math.ceil(wantedHistories / files)
+const histories = Math.ceil(wantedHistories / files)
+
+/** How long the histories of one test file may take, shrinking included. */
 export const timeoutMs = 120_000 + histories * 1000
 
 /** Plays random histories; throws the smallest failing one that was found. */

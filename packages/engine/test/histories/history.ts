@@ -41,21 +41,22 @@ class History {
   async #take(step: Step): Promise<void> {
     this.steps += 1
     this.#told.push(JSON.stringify(step))
-    try {
-      const { answer: expected, next } = apply(this.#model, step)
-      const answer = await this.#world.carryOut(step)
-      const before = this.#snapshot
-      this.#told.push(`  → ${JSON.stringify(answer)}`)
-      this.#snapshot = await this.#world.look()
-      this.#invariants.check({ step, answer, before, after: this.#snapshot })
-      if (!isDeepStrictEqual(answer, expected)) expect(answer, 'the answer').toEqual(expected)
-      const [is, should] = [pictureOfSnapshot(this.#world, this.#snapshot, this.#began), pictureOfModel(next)]
-      if (!isDeepStrictEqual(is, should)) expect(is, 'the state').toEqual(should)
-      this.#model = next
-    } catch (error) {
-      const message = error instanceof Error ? error.message : String(error)
-      throw new Error(`${message}\n\nThe history, with its answers:\n${this.#told.join('\n')}`, { cause: error })
-    }
+    const { answer: expected, next } = apply(this.#model, step)
+    const answer = await this.#world.carryOut(step)
+    const before = this.#snapshot
+    this.#told.push(`  → ${JSON.stringify(answer)}`)
+    this.#snapshot = await this.#world.look()
+    this.#invariants.check({ step, answer, before, after: this.#snapshot })
+    if (!isDeepStrictEqual(answer, expected)) expect(answer, 'the answer').toEqual(expected)
+    const [is, should] = [pictureOfSnapshot(this.#world, this.#snapshot, this.#began), pictureOfModel(next)]
+    if (!isDeepStrictEqual(is, should)) expect(is, 'the state').toEqual(should)
+    this.#model = next
+  }
+
+  /** The error of a step, with all that led to it. */
+  explain(error: unknown): Error {
+    const message = error instanceof Error ? error.message : String(error)
+    return new Error(`${message}\n\nThe history, with its answers:\n${this.#told.join('\n')}`, { cause: error })
   }
 
   /** Works everything off: whatever happened before, every job that was accepted can be brought to its end. */
@@ -95,7 +96,11 @@ class History {
 export async function play(world: World, wishes: readonly Wish[]): Promise<number> {
   const history = new History(world)
   await history.begin()
-  for (const wish of wishes) await history.follow(wish)
-  await history.workOff()
+  try {
+    for (const wish of wishes) await history.follow(wish)
+    await history.workOff()
+  } catch (error) {
+    throw history.explain(error)
+  }
   return history.steps
 }

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect } from 'vitest'
 import type { EngineOptions, Job, JobEvent, RunWorkerOptions } from '../../src/index.ts'
+import { killGroup } from '../../src/worker/isolated/process-group.ts'
 import { openBed, type Bed } from '../bed.ts'
 import { buildEngine, type BuiltEngine } from './built-engine.ts'
 import { operations } from './programs/operations.ts'
@@ -41,6 +42,10 @@ export function workerBed(): WorkerBed {
   })
   afterEach(async () => {
     for (const child of running.splice(0)) child.kill('SIGKILL')
+    const begun = await bed.query<{ pid: number }>(
+      `select (fields ->> 'pid')::integer as pid from fencepost.job_events where event like '%.begun'`,
+    )
+    for (const { pid } of begun) killLeftover(pid, built.directory)
     await bed.query('delete from ledger')
     await bed.reset()
   })
@@ -92,6 +97,14 @@ function workerProcess(child: ChildProcess): WorkerProcess {
     child.once('exit', (code, signal) => resolve({ code, signal }))
   })
   return { pid: child.pid ?? 0, kill: (signal) => child.kill(signal), ended, output: () => output }
+}
+
+// Handler processes end with their worker, unless that is just what a test, or a mutant, has found to be broken.
+function killLeftover(pid: number, directory: string): void {
+  const commandLine = `/proc/${pid}/cmdline`
+  const ours =
+    existsSync(commandLine) && readFileSync(commandLine, 'utf8').includes(`${directory}/dist/worker/isolated`)
+  if (ours && isAlive(pid)) killGroup(pid)
 }
 
 /** Whether a process is there; one that has ended and was not yet collected by its parent is not. */
