@@ -64,8 +64,6 @@ export class Engine {
   readonly workerId: string
   readonly #context: Context
   readonly #close: () => Promise<void>
-  /** Attempts whose outcome is written, or being written: a renewal on its way meanwhile finds them gone. */
-  readonly #settling = new WeakSet<Attempt>()
 
   constructor(context: Context, options: { workerId: string | undefined; close: () => Promise<void> }) {
     this.#context = context

@@ -32,6 +32,9 @@ export class Invariants {
   readonly #known = new Set<string>()
   readonly #ends = new Map<string, string>()
   readonly #atWork = new Map<number, AtWork>()
+  readonly #jobOf = new Map<number, string>()
+  /** Attempts that have reported, or have been told that they are lost. */
+  readonly #knows = new Set<number>()
   #now = 0
 
   constructor(world: World) {
@@ -42,6 +45,7 @@ export class Invariants {
     const { after } = taken
     this.#j1EndsOnce(taken)
     this.#j2StaleChangesNothing(taken)
+    this.#j2StaleIsTold(taken)
     this.#j3NothingIsLost(taken)
     this.#j4OneHolder(after)
     this.#j4NobodyElseAtWork(taken)
@@ -95,6 +99,19 @@ export class Invariants {
     must(isDeepStrictEqual(now, then), 'J2', `a stale ${step.do} changed something: ${difference(then, now)}`)
   }
 
+  /** A worker that does not know yet that it lost its attempt learns it from a renewal, and the history shows it. */
+  #j2StaleIsTold({ step, answer, after }: Taken): void {
+    for (const attempt of step.do === 'renew' ? (answer as { lost: number[] }).lost : []) {
+      const id = this.#world.attemptId(attempt)
+      const told = after.events.filter((row) => row.attempt_id === id && row.fields?.verb === 'renew').length
+      const isThere = rowsOf(after).some(({ job_id: jobId }) => jobId === this.#jobOf.get(attempt))
+      must(told <= 1, 'J2', `attempt ${attempt} was told ${told} times that it is lost`)
+      must(told === 1 || this.#knows.has(attempt) || !isThere, 'J2', `attempt ${attempt} was lost without a trace`)
+      this.#knows.add(attempt)
+    }
+    if (isSettlement(step) || isLost(answer)) for (const attempt of actors(step)) this.#knows.add(attempt)
+  }
+
   #j3NothingIsLost({ step, answer, before, after }: Taken): void {
     const live = new Set(after.live.map(({ job_id: jobId }) => jobId))
     const finished = new Set(after.finished.map(({ job_id: jobId }) => jobId))
@@ -146,6 +163,7 @@ export class Invariants {
     const row = after.live.find(({ attempt_id: id }) => id === this.#world.attemptId(attempt))
     if (row === undefined) throw new Error(`J4: attempt ${attempt} was claimed, and no job is running under it`)
     const { lock_key: lock, slot_key: slot } = row
+    this.#jobOf.set(attempt, row.job_id)
     for (const [other, work] of this.#atWork) {
       const shared = (lock !== null && work.lock === lock) || (slot !== null && work.slot === slot)
       must(!shared || work.until <= this.#now, 'J4', `attempt ${attempt} was let in where ${other} may be at work`)
@@ -209,6 +227,7 @@ function actors(step: Step): number[] {
 
 const settlements: readonly string[] = ['complete', 'fail', 'retry_later', 'release', 'defer', 'settle_all']
 const isSettlement = (step: Step) => settlements.includes(step.do)
+const isLost = (answer: unknown) => isThrown(answer) || (answer as { written?: boolean } | null)?.written === false
 const isThrown = (answer: unknown) => typeof answer === 'object' && answer !== null && 'threw' in answer
 
 function claimedBy(step: Step, answer: unknown): number[] {

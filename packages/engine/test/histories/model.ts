@@ -45,8 +45,6 @@ export interface Attempt {
   links: Numbered[]
   /** How it settled, if it did. A deferral that could not have its children settled as a failure as well. */
   settled: Verb[]
-  /** True once it has reported its outcome, or was told that its fence is lost: a lost renewal is then no news. */
-  told: boolean
 }
 
 export interface Model {

@@ -36,6 +36,7 @@ export interface EventRow {
   attempt_id: string | null
   ts: string
   event: string
+  fields: { verb?: string } | null
 }
 
 export interface LockRow {

@@ -141,8 +141,11 @@ function pictureOfRow(snapshot: Snapshot, row: JobRow, { minuteOf, attempt, job 
       success: one.success,
       result: one.result,
     })),
+    // A renewal that was turned away is told once, and when exactly is the worker's affair: see Invariants.
     events: inOrder(
-      mine(snapshot.events).map(({ event, attempt_id: by }) => (by === null ? event : `${event}@${attempt(by)}`)),
+      mine(snapshot.events)
+        .filter(({ fields }) => fields?.verb !== 'renew')
+        .map(({ event, attempt_id: by }) => (by === null ? event : `${event}@${attempt(by)}`)),
     ),
   }
 }

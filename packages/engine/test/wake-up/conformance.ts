@@ -37,7 +37,7 @@ let handler: Handler = async () => null
 const handled = operation('handled', { payload: z.looseObject({}), leaseMs: 60_000, run: (run) => handler(run) })
 
 const never = 3_600_000
-const soon = { timeout: 10_000 }
+const soon = { timeout: 20_000 }
 
 /** Workers that run until the test is over, and what they ran. */
 class Workers {
@@ -256,7 +256,7 @@ export function conformsAsWakeUp(open: () => Promise<WakeUpBed>, { announces }: 
       const jobId = await submitted(bed.engine.submit(handled, {}))
       await expect.poll(() => running, soon).toBe(true)
       await bed.engine.cancel(jobId)
-      await expect.poll(() => reasons, { timeout: 5_000 }).toEqual(['cancelled'])
+      await expect.poll(() => reasons, { timeout: 10_000 }).toEqual(['cancelled'])
     })
   })
 }

@@ -1,7 +1,6 @@
 import type { Step } from '../commands.ts'
 import { all, attemptOf, claimable, heldBy, type Job, type Model } from '../model.ts'
 import { sweep } from './sweep.ts'
-import { tell } from './write.ts'
 
 export function claim(
   m: Model,
@@ -48,7 +47,6 @@ function start(m: Model, job: Job, { worker, lease }: { worker: string; lease: n
     lease,
     links: [],
     settled: [],
-    told: false,
   })
   if (job.lock !== undefined) m.locks[job.lock] = { job: job.job, attempt, until }
   if (job.slot !== undefined) m.slots[job.slot] = { job: job.job, held: undefined }
@@ -67,8 +65,5 @@ export function renew(m: Model, attempts: readonly number[]): { lost: number[] }
     }
     for (const slot of Object.values(m.slots)) if (slot.held?.attempt === attempt) slot.held.until = m.now + lease
   }
-  const lost = attempts.filter((attempt) => heldBy(m, attempt) === undefined)
-  // Renewing a lost attempt again, to keep its lock, is no news.
-  for (const attempt of lost) if (!attemptOf(m, attempt).told) tell(m, attempt)
-  return { lost }
+  return { lost: attempts.filter((attempt) => heldBy(m, attempt) === undefined) }
 }

@@ -8,7 +8,6 @@ import { insert, type Origin } from './submit.ts'
 export function defer(m: Model, step: Extract<Step, { do: 'defer' }>): unknown {
   const { attempt, children } = step
   if (attemptOf(m, attempt).links.length > 0) return { threw: 'PermanentError' }
-  attemptOf(m, attempt).told = true
   if (children.length === 0) return settle(m, attempt, { verb: 'complete', links: [], withStep: false })
   const job = heldBy(m, attempt)
   if (job === undefined) return late(m, attempt, 'defer')

@@ -20,7 +20,6 @@ export function failure(m: Model, attempt: number, errorCode: string, withStep =
 
 export function settle(m: Model, attempt: number, settlement: Settlement): Settled {
   m.asked += 1
-  attemptOf(m, attempt).told = true
   const job = heldBy(m, attempt)
   if (job === undefined) return late(m, attempt, settlement.verb)
   end(m, job, attempt, settlement)
@@ -92,7 +91,6 @@ type Report = { attempt: number; ending: Ending; withStep: boolean }
  */
 export function settleAll(m: Model, reports: readonly Report[]): Settled[] {
   const answers = new Map<Report, Settled>()
-  for (const { attempt } of reports) attemptOf(m, attempt).told = true
   const isPlain = ({ ending, withStep }: Report) => ending === 'release' || (ending === 'complete' && !withStep)
   for (const one of reports) {
     if (!isPlain(one)) answers.set(one, settle(m, one.attempt, settlementOf(m, one)))

@@ -5,7 +5,7 @@ type Written = { written: true } | { written: false; why: 'fence_lost' }
 export function write(m: Model, attempt: number, change: (job: Job) => void): Written {
   const job = heldBy(m, attempt)
   if (job === undefined) {
-    tell(m, attempt)
+    reject(m, attempt)
     return { written: false, why: 'fence_lost' }
   }
   change(job)
@@ -14,11 +14,6 @@ export function write(m: Model, attempt: number, change: (job: Job) => void): Wr
 
 export function reject(m: Model, attempt: number): void {
   m.jobs[attemptOf(m, attempt).job]?.events.push(`job.fence_rejected@${attempt}`)
-}
-
-export function tell(m: Model, attempt: number): void {
-  attemptOf(m, attempt).told = true
-  reject(m, attempt)
 }
 
 export const orThrow = (written: Written, value: unknown) => (written.written ? value : { threw: 'fence_lost' })
