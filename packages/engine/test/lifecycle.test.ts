@@ -303,6 +303,15 @@ describe('children', () => {
     expect(await bed.engine.get(parent)).toMatchObject({ status: 'completed', children: { completed: 10_000 } })
   })
 
+  test('a child that wants the slot of a job that waits for it is refused, for it could never run', async () => {
+    const parent = await submitted(bed.engine.submit(work, {}, { slotKey: 's' }))
+    await bed.engine.complete(await claimOne(), defer([child(work, {})]))
+    const middle = await claimOne()
+    await bed.engine.complete(middle, defer([child(work, {}, { slotKey: 's' })]))
+    expect(await bed.engine.get(middle.jobId)).toMatchObject({ status: 'failed', errorCode: 'child_conflict' })
+    expect(await bed.engine.get(parent)).toMatchObject({ status: 'failed', errorCode: 'children_failed' })
+  })
+
   test('a child whose lock is taken makes the parent try again later', async () => {
     await submitted(bed.engine.submit(work, {}, { lockKey: 'l', delayMs: 3_600_000 }))
     const parent = await submitted(bed.engine.submit(work, {}))

@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import type { Db } from '../database/database.ts'
-import { ChildConflict, deferAttempt } from '../lifecycle/defer.ts'
+import { AncestorsSlot, ChildConflict, deferAttempt } from '../lifecycle/defer.ts'
 import { drawPlaces, insertChained } from '../lifecycle/chain.ts'
 import type { Claimed } from '../lifecycle/claim.ts'
 import { closeParents } from '../lifecycle/close.ts'
@@ -144,12 +144,12 @@ async function settleDeferral(
     context.wake.submitted(outcome.children, jobIds)
     return { settled: true }
   } catch (error) {
-    if (!(error instanceof ChildConflict)) throw error
+    if (!(error instanceof ChildConflict || error instanceof AncestorsSlot)) throw error
     return settleFailure(context, claimed, {
       kind: 'failed',
-      error: `A child could not be submitted: ${describeConflict(error.conflict)}`,
+      error: `A child could not be submitted: ${describeConflict(error)}`,
       errorCode: childConflict,
-      permanent: false,
+      permanent: error instanceof AncestorsSlot,
       steps: [],
     })
   }
@@ -191,7 +191,11 @@ export async function afterwards(context: Context, rows: readonly { parent_job_i
   }
 }
 
-function describeConflict(conflict: ChildConflict['conflict']): string {
+function describeConflict(error: ChildConflict | AncestorsSlot): string {
+  if (error instanceof AncestorsSlot) {
+    return `it wants the slot ${error.slotKey}, which a job that waits for it occupies, so that it could never run`
+  }
+  const { conflict } = error
   switch (conflict.why) {
     case 'locked':
       return `the lock ${conflict.lockKey} is held by job ${conflict.holder.jobId}`

@@ -64,6 +64,16 @@ export class ChildConflict extends Error {
   }
 }
 
+/** Thrown likewise when a child wants a slot that its own parent, or one further up, occupies until the child has ended. */
+export class AncestorsSlot extends Error {
+  readonly slotKey: string
+
+  constructor(slotKey: string) {
+    super('ancestor’s slot')
+    this.slotKey = slotKey
+  }
+}
+
 /**
  * defer: running → running without a lease, waiting for its children. Runs in the caller's transaction: the fence is
  * checked and the row locked first, so that the children exist only if this attempt was still the current one.
@@ -96,6 +106,11 @@ export async function deferAttempt(
     select pipeline_id from ended`,
   )
   if (parent === undefined) return undefined
+  await refuseAncestorsSlots(
+    db,
+    fence.jobId,
+    deferral.children.flatMap(({ slotKey }) => slotKey ?? []),
+  )
   const pipelineId = parent.pipeline_id ?? undefined
   const answers = await insertSubmissions(db, deferral.children, {
     from: 'parent',
@@ -106,4 +121,23 @@ export async function deferAttempt(
     if (!answer.submitted) throw new ChildConflict(answer)
     return answer.jobId
   })
+}
+
+// Such a child could never run, and its parent would wait for ever. Limit: two parents that wait for a child in each
+// other's slot are not found out.
+async function refuseAncestorsSlots(db: Db, parentJobId: string, slotKeys: readonly string[]): Promise<void> {
+  if (slotKeys.length === 0) return
+  const { t } = db
+  const [taken] = await db.query<{ slot_key: string }>(
+    'defer.ancestors',
+    sql`
+    with recursive line (job_id, parent_job_id, slot_key) as (
+      select job_id, parent_job_id, slot_key from ${t.liveJobs} where job_id = ${parentJobId}
+      union all
+      select job.job_id, job.parent_job_id, job.slot_key
+        from ${t.liveJobs} job join line on job.job_id = line.parent_job_id
+    )
+    select slot_key from line where slot_key = any(${slotKeys}::text[]) limit 1`,
+  )
+  if (taken !== undefined) throw new AncestorsSlot(taken.slot_key)
 }

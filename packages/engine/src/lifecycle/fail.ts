@@ -15,10 +15,12 @@ export async function fail(db: Db, failures: readonly Failure[]): Promise<Settle
   if (failures.length === 0) return []
   const { t } = db
   const given = JSON.stringify(
-    Object.fromEntries(failures.map(({ jobId, error, errorCode }) => [dashedId(jobId), { error, code: errorCode }])),
+    Object.fromEntries(
+      failures.map(({ attemptId, error, errorCode }) => [dashedId(attemptId), { error, code: errorCode }]),
+    ),
   )
-  const error = sql`${given}::jsonb -> job_id::text ->> 'error'`
-  const errorCode = sql`${given}::jsonb -> job_id::text ->> 'code'`
+  const error = sql`${given}::jsonb -> attempt_id::text ->> 'error'`
+  const errorCode = sql`${given}::jsonb -> attempt_id::text ->> 'code'`
   return db.query<SettledRow>(
     'fail',
     sql`

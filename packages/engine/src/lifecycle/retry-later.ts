@@ -17,10 +17,13 @@ export async function retryLater(db: Db, postponements: readonly Postponement[])
   const { t } = db
   const given = JSON.stringify(
     Object.fromEntries(
-      postponements.map(({ jobId, reason, delaySeconds }) => [dashedId(jobId), { reason, seconds: delaySeconds }]),
+      postponements.map(({ attemptId, reason, delaySeconds }) => [
+        dashedId(attemptId),
+        { reason, seconds: delaySeconds },
+      ]),
     ),
   )
-  const of = sql`${given}::jsonb -> job_id::text`
+  const of = sql`${given}::jsonb -> attempt_id::text`
   const runAfter = sql`${t.now} + (${of} ->> 'seconds')::double precision * interval '1 second'`
   return db.query<SettledRow>(
     'retry_later',

@@ -22,10 +22,13 @@ export async function retry(db: Db, retries: readonly Retry[]): Promise<SettledR
   const { t } = db
   const given = JSON.stringify(
     Object.fromEntries(
-      retries.map(({ jobId, error, errorCode, delayMs }) => [dashedId(jobId), { error, code: errorCode, delayMs }]),
+      retries.map(({ attemptId, error, errorCode, delayMs }) => [
+        dashedId(attemptId),
+        { error, code: errorCode, delayMs },
+      ]),
     ),
   )
-  const of = sql`${given}::jsonb -> job_id::text`
+  const of = sql`${given}::jsonb -> attempt_id::text`
   const runAfter = sql`${t.now} + (${of} ->> 'delayMs')::integer * interval '1 millisecond'`
   return db.query<SettledRow>(
     'retry',

@@ -2,12 +2,14 @@ import type { Socket } from 'node:net'
 import pg from 'pg'
 import type { Logger } from '../logger.ts'
 import { channelOf } from '../wake.ts'
+import { atMost } from './at-most.ts'
 import { parseNotice } from './notice.ts'
 import type { WakeUp, WakeUpListener } from './wake-up.ts'
 
 const firstDelayMs = 100
 const maxDelayMs = 10_000
 const connectTimeoutMs = 10_000
+const patienceMs = 1_000
 const endMs = 1_000
 
 /** Wake-ups over Postgres itself: one connection that does nothing but listen, made anew whenever it breaks. */
@@ -26,8 +28,9 @@ export class ListenWakeUp implements WakeUp {
     this.#logger = logger
   }
 
+  /** Waits a little, so that no cancel is missed by a first job; a worker that cannot listen works all the same. */
   async start(queues: readonly string[], _concurrency: number, listener: WakeUpListener): Promise<void> {
-    await this.#connect(new Set(queues), listener)
+    await atMost(patienceMs, this.#connect(new Set(queues), listener))
   }
 
   async stop(): Promise<void> {

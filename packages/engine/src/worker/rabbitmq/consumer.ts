@@ -1,5 +1,6 @@
 import type { Channel, ChannelModel, ConsumeMessage } from 'amqplib'
 import type { Logger } from '../../logger.ts'
+import { atMost } from '../at-most.ts'
 import { parseNotice } from '../notice.ts'
 import type { WakeUp, WakeUpListener } from '../wake-up.ts'
 import { Connection } from './connection.ts'
@@ -7,6 +8,7 @@ import type { Driver } from './driver.ts'
 import { noticesName, queueName } from './names.ts'
 
 const maxPrefetch = 65_535
+const patienceMs = 1_000
 const idPattern = /^[0-9a-f]{32}$/
 const staleLogMs = 60_000
 
@@ -35,7 +37,7 @@ export class RabbitMqWakeUp implements WakeUp {
     this.#logger = logger
   }
 
-  /** Does not wait for the broker: a worker whose broker is away works all the same. */
+  /** Waits a little, so that no cancel is missed by a first job; a worker whose broker is away works all the same. */
   async start(queues: readonly string[], concurrency: number, listener: WakeUpListener): Promise<void> {
     this.#connection = new Connection(this.#driver, {
       name: `fencepost worker ${this.#schema}`,
@@ -43,7 +45,7 @@ export class RabbitMqWakeUp implements WakeUp {
       onOpen: (model) => this.#consume(model, { queues, concurrency, listener }),
       onLost: () => {},
     })
-    void this.#connection.start()
+    await atMost(patienceMs, this.#connection.start())
   }
 
   async stop(): Promise<void> {

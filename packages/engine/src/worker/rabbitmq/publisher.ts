@@ -1,6 +1,7 @@
 import type { ChannelModel, ConfirmChannel, Options } from 'amqplib'
 import type { Logger } from '../../logger.ts'
 import type { Announcements, Notice } from '../../wake.ts'
+import { atMost } from '../at-most.ts'
 import { Connection } from './connection.ts'
 import type { Driver } from './driver.ts'
 import { noticesName, queueName } from './names.ts'
@@ -132,13 +133,4 @@ export class Publisher {
     this.#logger.warn({ messages: this.#lost }, 'wake_up_not_sent')
     this.#lost = 0
   }
-}
-
-async function atMost(timeoutMs: number, done: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, timeoutMs)
-  })
-  await Promise.race([done, late])
-  clearTimeout(timer)
 }
