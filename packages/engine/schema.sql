@@ -127,6 +127,7 @@ table live_jobs (
 ) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=1000);
 CREATE INDEX live_jobs_claim ON fencepost.live_jobs USING btree (queue, priority, run_after, job_id) WHERE (status = 'pending'::text);
 CREATE INDEX live_jobs_due ON fencepost.live_jobs USING btree (run_after) WHERE (status = 'pending'::text);
+CREATE INDEX live_jobs_lock ON fencepost.live_jobs USING btree (lock_key) WHERE (lock_key IS NOT NULL);
 CREATE UNIQUE INDEX live_jobs_one_active_per_dedup_key ON fencepost.live_jobs USING btree (dedup_key) WHERE (dedup_key IS NOT NULL);
 CREATE UNIQUE INDEX live_jobs_one_running_per_slot ON fencepost.live_jobs USING btree (slot_key) WHERE ((status = 'running'::text) AND (slot_key IS NOT NULL));
 CREATE INDEX live_jobs_parent ON fencepost.live_jobs USING btree (parent_job_id) WHERE (parent_job_id IS NOT NULL);
