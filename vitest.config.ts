@@ -11,8 +11,10 @@ export default defineConfig({
     globalSetup: ['packages/engine/test/setup/global-setup.ts'],
     // Processes, not threads: tests listen to signals, and end processes.
     pool: 'forks',
-    // They mostly wait, for Postgres or for each other.
+    // Vitest's own choice on two cores is one; more than the cores brought nothing.
     maxWorkers: '100%',
+    // Other work on the machine can make a test miss its deadline once; what is broken fails twice.
+    retry: process.env['CI'] ? 1 : 0,
     testTimeout: 30_000,
     hookTimeout: 60_000,
   },

@@ -9,7 +9,7 @@ import { number } from './table.mjs'
 const shown = ['bulk', 'single_10', 'drain', 'drain_1ms', 'xmin_3', 'latency_p50', 'latency_p99']
 const colours = ['#2563eb', '#94a3b8', '#a78bfa', '#f59e0b']
 const width = 760
-const left = 190
+const left = 230
 const right = 90
 const barHeight = 13
 const groupGap = 18
