@@ -45,6 +45,7 @@ const schema = 'fencepost'
 export async function openBed(options: Partial<EngineOptions> = {}): Promise<Bed> {
   const { url, drop } = await createTestDatabase()
   const pool = new pg.Pool({ connectionString: url, max: 2 })
+  pool.on('error', () => {}) // a connection may still be closing when the database is dropped
   const engines: Engine[] = []
   const database = new Database({
     url,

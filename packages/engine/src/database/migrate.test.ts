@@ -9,6 +9,7 @@ let pool: pg.Pool
 beforeAll(async () => {
   database = await createTestDatabase()
   pool = new pg.Pool({ connectionString: database.url })
+  pool.on('error', () => {}) // a connection may still be closing when the database is dropped
 })
 afterAll(async () => {
   await pool.end()

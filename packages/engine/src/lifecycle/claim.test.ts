@@ -112,14 +112,13 @@ describe('claim', () => {
       )
       return Number(row?.hot)
     }
-    // An ANALYZE at the wrong moment would keep the old versions of the rows, and with them the pages full.
-    await bed.query('alter table fencepost.live_jobs set (autovacuum_enabled = false)')
     const before = await hotUpdates()
     const engine = await bed.open()
     for (let n = 0; n < 20; n += 1) expect((await engine.renew(attempts)).lost).toEqual([])
     await engine.close() // a session that ends hands in its counters
-    // Nearly all of them: a page that is full in the middle of a statement sends a row elsewhere.
-    await expect.poll(hotUpdates, { timeout: 10_000 }).toBeGreaterThan(before + 0.8 * 20 * 100)
+    // Nearly all of them on a quiet server. A long transaction in any database of the server keeps old versions of the
+    // rows, and with them the pages full: fewer then. With the lease in an index there would be none at all.
+    await expect.poll(hotUpdates, { timeout: 10_000 }).toBeGreaterThan(before + 0.5 * 20 * 100)
     const indexed = await bed.query(
       `select from pg_indexes where schemaname = 'fencepost' and indexdef ~ 'lease_until'`,
     )
