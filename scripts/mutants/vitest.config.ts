@@ -20,6 +20,6 @@ export default mergeConfig(
         },
       },
     ],
-    test: { bail: 1 },
+    test: { bail: 1, retry: 0, testTimeout: 15_000 },
   }),
 )
