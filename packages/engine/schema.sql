@@ -18,7 +18,7 @@ CREATE OR REPLACE FUNCTION fencepost.new_job_id(at timestamp with time zone, nth
  RETURNS uuid
  LANGUAGE sql
  PARALLEL SAFE
-RETURN (encode((int8send((((((((EXTRACT(epoch FROM at) * (4096000)::numeric))::bigint + nth) >> 12) << 16) | (28672)::bigint) | ((((EXTRACT(epoch FROM at) * (4096000)::numeric))::bigint + nth) & (4095)::bigint))) || substr(uuid_send(gen_random_uuid()), 9)), 'hex'::text))::uuid
+RETURN (encode((int8send((((((((date_part('epoch'::text, at) * (4096000)::double precision))::bigint + nth) >> 12) << 16) | (28672)::bigint) | ((((date_part('epoch'::text, at) * (4096000)::double precision))::bigint + nth) & (4095)::bigint))) || int8send((((random() * ('4611686018427387903'::bigint)::double precision))::bigint | '-9223372036854775808'::bigint))), 'hex'::text))::uuid
 ;
 
 sequence event_ids as bigint
@@ -119,10 +119,13 @@ table live_jobs (
   submitted_event_id bigint not null default nextval('fencepost.event_ids'::regclass),
   started_event_id bigint,
   constraint live_jobs_attempts CHECK (attempts >= 0 AND attempts <= max_attempts AND max_attempts >= 1),
-  constraint live_jobs_deferred CHECK (deferred_at IS NULL OR status = 'running'::text AND attempt_id IS NULL AND lease_until IS NULL AND children_total >= 1 AND children_fail_at >= 1),
-  constraint live_jobs_pending CHECK (status <> 'pending'::text OR attempt_id IS NULL AND lease_until IS NULL AND locked_by IS NULL AND locked_at IS NULL AND deferred_at IS NULL AND started_event_id IS NULL AND attempts < max_attempts),
+  constraint live_jobs_fields CHECK (
+CASE
+    WHEN status = 'pending'::text THEN attempts < max_attempts AND num_nonnulls(attempt_id, lease_until, locked_by, locked_at, started_event_id, deferred_at) = 0
+    WHEN deferred_at IS NULL THEN num_nulls(attempt_id, lease_until, locked_by, locked_at, started_at) = 0
+    ELSE num_nonnulls(attempt_id, lease_until) = 0 AND children_total >= 1 AND children_fail_at >= 1
+END),
   constraint live_jobs_pkey PRIMARY KEY (job_id),
-  constraint live_jobs_running CHECK (status <> 'running'::text OR deferred_at IS NOT NULL OR attempt_id IS NOT NULL AND lease_until IS NOT NULL AND locked_by IS NOT NULL AND locked_at IS NOT NULL AND started_at IS NOT NULL),
   constraint live_jobs_status CHECK (status = ANY (ARRAY['pending'::text, 'running'::text]))
 ) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=1000);
 CREATE INDEX live_jobs_claim ON fencepost.live_jobs USING btree (queue, priority, run_after, job_id) WHERE (status = 'pending'::text);

@@ -21,5 +21,6 @@ export interface Context {
     readonly operationsModule: string | undefined
     readonly maxConnections: number
     readonly connectTimeoutMs: number
+    readonly preparedStatements: boolean
   }
 }

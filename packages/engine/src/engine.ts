@@ -1,15 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
-import { Attempt } from './attempt/attempt.ts'
-import { execute, outcomeOf, outcomeOfError, unknownOperation } from './attempt/run.ts'
+import type { Attempt } from './attempt/attempt.ts'
+import { Claims, type EngineClaimOptions } from './attempt/claims.ts'
+import { execute, outcomeOf, outcomeOfError } from './attempt/run.ts'
 import { afterwards, reject, settle, settleAll, type Outcome } from './attempt/settle.ts'
 import { checkInteger, checkKey, storableText } from './check.ts'
 import type { Context } from './context.ts'
 import type { CallerClient, Db } from './database/database.ts'
+import type { Sql } from './database/sql.ts'
 import { FencepostError } from './errors.ts'
 import { checkId } from './ids.ts'
 import { cancelTrees, type Cancelled } from './lifecycle/cancel.ts'
-import { claim, claimById, claimByIds } from './lifecycle/claim.ts'
 import { deleteJob, type Deleted } from './lifecycle/delete.ts'
 import { drainLevels, getDrain, setDrain, type Drain, type DrainLevel } from './lifecycle/drain.ts'
 import { queuesOf, sweep, type Swept } from './lifecycle/expire.ts'
@@ -19,7 +20,8 @@ import { renew } from './lifecycle/renew.ts'
 import { removeOldJobs } from './lifecycle/retain.ts'
 import { prepareSubmission, type Submission, type SubmitOptions } from './lifecycle/submission.ts'
 import { insertSubmissions, isKeyed, type Submitted } from './lifecycle/submit.ts'
-import { minLeaseMs, operationDefaults, type Operation } from './operation.ts'
+import { SubmitTogether } from './lifecycle/submit-together.ts'
+import { findOperation, operationDefaults, type Operation } from './operation.ts'
 import { explainJob, type Explanation } from './read/explain.ts'
 import { listEvents, type EventsOptions, type JobEvent } from './read/events.ts'
 import { getJob, type Job } from './read/job.ts'
@@ -42,15 +44,6 @@ export interface SubmitItem<Input> {
   options?: SubmitOptions
 }
 
-export interface EngineClaimOptions {
-  limit?: number
-  queue?: string
-  /** Names of operations; all that the engine was opened with when left out. */
-  operations?: readonly string[]
-  workerId?: string
-  leaseMs?: number
-}
-
 export type ClaimAnswer =
   | { claimed: true; attempt: Attempt }
   /** Somebody else won, it is not due, it is finished, its slot is busy, …: explain() tells. */
@@ -64,11 +57,14 @@ export class Engine {
   readonly workerId: string
   readonly #context: Context
   readonly #close: () => Promise<void>
+  readonly #claims: Claims
+  readonly #together = new SubmitTogether((submissions) => this.#submit(submissions, undefined))
 
   constructor(context: Context, options: { workerId: string | undefined; close: () => Promise<void> }) {
     this.#context = context
     this.#close = options.close
     this.workerId = options.workerId ?? `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`
+    this.#claims = new Claims(context, this.workerId, () => this.sweep())
   }
 
   get #db(): Db {
@@ -83,6 +79,7 @@ export class Engine {
   ): Promise<Submitted> {
     const { client, ...rest } = options
     const submission = await this.#prepare(this.#operation(operation), payload, rest)
+    if (client === undefined && !isKeyed(submission)) return this.#together.submit(submission)
     const [answer] = await this.#submit([submission], client)
     return answer as Submitted
   }
@@ -104,9 +101,13 @@ export class Engine {
 
   async #submit(submissions: readonly Submission[], client: CallerClient | undefined): Promise<Submitted[]> {
     const { database, wake } = this.#context
-    const write = (db: Db) => insertSubmissions(db, submissions, { from: 'submitter' })
+    const write = (db: Db, announcement?: Sql) =>
+      insertSubmissions(db, submissions, { from: 'submitter', announcement })
     if (client !== undefined) return write(database.join(client))
-    const answers = submissions.some(isKeyed) ? await database.transaction('submit', write) : await write(database)
+    const keyed = submissions.some(isKeyed)
+    const announcement = keyed ? undefined : wake.column(submissions)
+    if (announcement !== undefined) return write(database, announcement)
+    const answers = keyed ? await database.transaction('submit', (db) => write(db)) : await write(database)
     const jobIds = answers.map((answer) => (answer.submitted ? answer.jobId : undefined))
     wake.submitted(submissions, jobIds)
     return answers
@@ -119,24 +120,13 @@ export class Engine {
 
   /** Claims due jobs. Finding none, it sweeps and looks once more. */
   async claim(options: EngineClaimOptions = {}): Promise<Attempt[]> {
-    const wanted = { ...this.#claimWith(options), queue: options.queue ?? operationDefaults.queue }
-    const limit = checkInteger(options.limit ?? 1, 'limit', 1, 10_000)
-    const startedAt = performance.now()
-    let found = await claim(this.#db, { ...wanted, limit })
-    if (found.length === 0) {
-      const swept = await this.sweep()
-      if (swept !== undefined && swept.expired.length + swept.failed.length + swept.closed.length > 0) {
-        found = await claim(this.#db, { ...wanted, limit })
-      }
-    }
-    this.#context.telemetry.claimed(wanted.queue, performance.now() - startedAt, found)
-    return found.map((claimed) => new Attempt(this.#context, claimed))
+    return this.#claims.ofQueue(options)
   }
 
   /** Claims one given job, for push dispatch, and says whether this caller owns it now. */
   async claimJob(jobId: string, options: Omit<EngineClaimOptions, 'limit' | 'queue'> = {}): Promise<ClaimAnswer> {
-    const claimed = await claimById(this.#db, checkId(jobId), this.#claimWith(options))
-    return claimed === undefined ? { claimed: false } : { claimed: true, attempt: new Attempt(this.#context, claimed) }
+    const [attempt] = await this.claimJobs([jobId], options)
+    return attempt === undefined ? { claimed: false } : { claimed: true, attempt }
   }
 
   /** The same for several jobs in one statement: the attempts at those that this caller owns now. */
@@ -144,22 +134,7 @@ export class Engine {
     jobIds: readonly string[],
     options: Omit<EngineClaimOptions, 'limit' | 'queue'> = {},
   ): Promise<Attempt[]> {
-    const startedAt = performance.now()
-    const ids = jobIds.map((jobId) => checkId(jobId))
-    const found = await claimByIds(this.#db, ids, this.#claimWith(options))
-    const ms = performance.now() - startedAt
-    for (const claimed of found) this.#context.telemetry.claimed(claimed.queue, ms, [claimed])
-    return found.map((claimed) => new Attempt(this.#context, claimed))
-  }
-
-  #claimWith(options: EngineClaimOptions): { leases: Record<string, number>; workerId: string } {
-    const { operations } = this.#context
-    const names = options.operations ?? [...operations.keys()]
-    const leases: Record<string, number> = {}
-    for (const name of names) {
-      leases[name] = checkInteger(options.leaseMs ?? this.#operation(name).leaseMs, 'leaseMs', minLeaseMs)
-    }
-    return { leases, workerId: checkKey(options.workerId, 'workerId') ?? this.workerId }
+    return this.#claims.byIds(jobIds, options)
   }
 
   /** Renews the leases of all these attempts in one statement; the signals of those whose fence is lost fire. */
@@ -373,9 +348,6 @@ export class Engine {
   }
 
   #operation(operation: Operation | string): Operation {
-    const name = typeof operation === 'string' ? operation : operation.name
-    const found = this.#context.operations.get(name)
-    if (found === undefined) throw unknownOperation(String(name))
-    return found
+    return findOperation(this.#context.operations, operation)
   }
 }

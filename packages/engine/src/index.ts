@@ -1,4 +1,5 @@
 export { Attempt, type AbortReason, type Written } from './attempt/attempt.ts'
+export type { EngineClaimOptions } from './attempt/claims.ts'
 export type { EmitOptions, Level, Progress } from './attempt/emit.ts'
 export type { Outcome } from './attempt/settle.ts'
 export type { Step, StepResult } from './attempt/step.ts'
@@ -6,14 +7,7 @@ export type { TransactionClient } from './attempt/transaction.ts'
 export type { CallerClient } from './database/database.ts'
 export { migrate, schemaVersion, type Migration, type SchemaVersion } from './database/migrate.ts'
 export { openEmbeddedPostgres, type EmbeddedPostgres, type EmbeddedPostgresOptions } from './embedded/index.ts'
-export {
-  Engine,
-  type Aborted,
-  type ClaimAnswer,
-  type EngineClaimOptions,
-  type EngineSubmitOptions,
-  type SubmitItem,
-} from './engine.ts'
+export { Engine, type Aborted, type ClaimAnswer, type EngineSubmitOptions, type SubmitItem } from './engine.ts'
 export { errorCodes, FencepostError, PermanentError, RetryLater, type ErrorCode } from './errors.ts'
 export type { Json } from './json.ts'
 export type { Cancelled } from './lifecycle/cancel.ts'

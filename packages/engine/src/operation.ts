@@ -157,9 +157,13 @@ export function checkQueue(queue: string): string {
   )
 }
 
-/** The payload as the operation's schema reads it, or an error that says what is wrong and where. */
-export async function parsePayload(op: Operation, payload: unknown): Promise<unknown> {
-  const result = await op.payload['~standard'].validate(payload)
+/** The payload as the operation's schema reads it, or an error that says what is wrong and where; later if it must. */
+export function parsePayload(op: Operation, payload: unknown): unknown {
+  const result = op.payload['~standard'].validate(payload)
+  return result instanceof Promise ? result.then((later) => valueOf(op, later)) : valueOf(op, result)
+}
+
+function valueOf(op: Operation, result: SchemaResult<unknown>): unknown {
   if (result.issues === undefined) return result.value
   const issues = result.issues.map((issue) => ({ path: pathOf(issue), message: issue.message }))
   const first = issues[0]
@@ -174,4 +178,20 @@ export async function parsePayload(op: Operation, payload: unknown): Promise<unk
 
 function pathOf(issue: SchemaIssue): string {
   return (issue.path ?? []).map((segment) => String(typeof segment === 'object' ? segment.key : segment)).join('.')
+}
+
+/** The operation of that name, which the engine must have been opened with. */
+export function findOperation(operations: ReadonlyMap<string, Operation>, wanted: Operation | string): Operation {
+  const name = typeof wanted === 'string' ? wanted : wanted.name
+  const found = operations.get(name)
+  if (found === undefined) throw unknownOperation(String(name))
+  return found
+}
+
+export function unknownOperation(name: string): FencepostError {
+  return new FencepostError(
+    'operation_unknown',
+    `${JSON.stringify(name)} is not an operation of this engine. Pass it in openEngine({ operations }).`,
+    { details: { operation: name } },
+  )
 }

@@ -20,6 +20,8 @@ export interface EngineOptions {
   workerId?: string
   maxConnections?: number
   connectTimeoutMs?: number
+  /** Plan every statement once per connection. Turn it off behind a pooler that gives a connection to a transaction. */
+  preparedStatements?: boolean
   /** The largest payload, result, event or step result, as JSON. */
   maxPayloadBytes?: number
   /** How old a claim must be before recover() takes its job for stuck. */
@@ -48,6 +50,7 @@ export interface CheckedOptions extends EngineLimits {
   workerId: string | undefined
   maxConnections: number
   connectTimeoutMs: number
+  preparedStatements: boolean
   wakeDelayMs: number
   wakeUp: 'listen' | WakeUpTransport
   logger: Logger
@@ -60,6 +63,7 @@ export const engineDefaults = {
   migrate: true,
   maxConnections: 10,
   connectTimeoutMs: 10_000,
+  preparedStatements: true,
   maxPayloadBytes: 1_048_576,
   staleMs: 1_800_000,
   retentionMs: 90 * day,
@@ -98,6 +102,7 @@ export function checkOptions(options: EngineOptions): CheckedOptions {
     workerId: checkKey(options.workerId, 'workerId'),
     maxConnections: number('maxConnections', 1),
     connectTimeoutMs: number('connectTimeoutMs', 1),
+    preparedStatements: options.preparedStatements ?? engineDefaults.preparedStatements,
     maxPayloadBytes: number('maxPayloadBytes', 2),
     wakeDelayMs: number('wakeDelayMs', 0),
     wakeUp: options.wakeUp ?? engineDefaults.wakeUp,

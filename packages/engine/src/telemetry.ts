@@ -1,11 +1,11 @@
-import { metrics, trace, SpanStatusCode, type Span } from '@opentelemetry/api'
+import { createNoopMeter, metrics, SpanStatusCode, trace, type Meter, type Span } from '@opentelemetry/api'
 import type { Outcome } from './attempt/settle.ts'
 import type { Claimed } from './lifecycle/claim.ts'
 import { version } from './version.ts'
 
 /*
- * Spans and metrics through the OpenTelemetry API alone: without an SDK in the program they go nowhere and cost nothing
- * to speak of. docs/reference/metrics.md lists them; a test compares.
+ * Spans and metrics through the OpenTelemetry API alone: without an SDK in the program they go nowhere and cost nothing.
+ * docs/reference/metrics.md lists them; a test compares.
  */
 
 const scope = '@fencepost/engine'
@@ -26,6 +26,49 @@ export type Telemetry = ReturnType<typeof createTelemetry>
 export function createTelemetry() {
   const meter = metrics.getMeter(scope, version)
   const tracer = trace.getTracer(scope, version)
+  const isObserved = hasTracing() || !(meter instanceof createNoopMeter().constructor)
+  const { claimDuration, queueWait, handlerDuration, settled, staleWritebacks, leaseExpiries, inFlight } =
+    instruments(meter)
+  return {
+    claimed(queue: string | undefined, ms: number, jobs: readonly Claimed[]): void {
+      if (!isObserved) return
+      claimDuration.record(ms / 1000, queue === undefined ? {} : { queue })
+      for (const job of jobs) queueWait.record(job.waitedMs / 1000, { queue: job.queue, operation: job.operation })
+    },
+    settled(operation: string, outcome: Outcome['kind']): void {
+      settled.add(1, { operation, outcome })
+    },
+    staleWriteback(operation: string, verb: string): void {
+      staleWritebacks.add(1, { operation, verb })
+    },
+    expired(count: number): void {
+      if (count > 0) leaseExpiries.add(count)
+    },
+    /** Runs a handler inside a span of its own, measured. */
+    running(claimed: Claimed, run: () => Promise<Outcome>): Promise<Outcome> {
+      if (!isObserved) return run()
+      const { operation, jobId, attemptId, attempts, queue } = claimed
+      const startedAt = performance.now()
+      inFlight.add(1, { operation })
+      const attributes = {
+        'fencepost.job_id': jobId,
+        'fencepost.attempt_id': attemptId,
+        'fencepost.operation': operation,
+        'fencepost.queue': queue,
+        'fencepost.attempt': attempts,
+      }
+      return tracer.startActiveSpan(`run ${operation}`, { attributes }, async (span) => {
+        const outcome = await run()
+        inFlight.add(-1, { operation })
+        handlerDuration.record((performance.now() - startedAt) / 1000, { operation, outcome: outcome.kind })
+        endSpan(span, outcome)
+        return outcome
+      })
+    },
+  }
+}
+
+function instruments(meter: Meter) {
   const seconds = { unit: 's' }
   const claimDuration = meter.createHistogram(metricNames.claimDuration, {
     ...seconds,
@@ -47,41 +90,13 @@ export function createTelemetry() {
     description: 'Attempts that this process found expired.',
   })
   const inFlight = meter.createUpDownCounter(metricNames.inFlight, { description: 'Handlers that are running.' })
-  return {
-    claimed(queue: string, ms: number, jobs: readonly Claimed[]): void {
-      claimDuration.record(ms / 1000, { queue })
-      for (const { operation, waitedMs } of jobs) queueWait.record(waitedMs / 1000, { queue, operation })
-    },
-    settled(operation: string, outcome: Outcome['kind']): void {
-      settled.add(1, { operation, outcome })
-    },
-    staleWriteback(operation: string, verb: string): void {
-      staleWritebacks.add(1, { operation, verb })
-    },
-    expired(count: number): void {
-      if (count > 0) leaseExpiries.add(count)
-    },
-    /** Runs a handler inside a span of its own, measured. */
-    async running(claimed: Claimed, run: () => Promise<Outcome>): Promise<Outcome> {
-      const { operation, jobId, attemptId, attempts, queue } = claimed
-      const startedAt = performance.now()
-      inFlight.add(1, { operation })
-      const attributes = {
-        'fencepost.job_id': jobId,
-        'fencepost.attempt_id': attemptId,
-        'fencepost.operation': operation,
-        'fencepost.queue': queue,
-        'fencepost.attempt': attempts,
-      }
-      return tracer.startActiveSpan(`run ${operation}`, { attributes }, async (span) => {
-        const outcome = await run()
-        inFlight.add(-1, { operation })
-        handlerDuration.record((performance.now() - startedAt) / 1000, { operation, outcome: outcome.kind })
-        endSpan(span, outcome)
-        return outcome
-      })
-    },
-  }
+  return { claimDuration, queueWait, handlerDuration, settled, staleWritebacks, leaseExpiries, inFlight }
+}
+
+// A program without an SDK has the API's own provider, whose tracers have nobody to pass spans on to.
+function hasTracing(): boolean {
+  const provider = trace.getTracerProvider() as { getDelegate?: () => object }
+  return provider.getDelegate?.().constructor.name !== 'NoopTracerProvider'
 }
 
 function endSpan(span: Span, outcome: Outcome): void {

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { openBed, submitted, work, type Bed } from '../test/bed.ts'
+import { Gate, openBed, submitted, work, type Bed } from '../test/bed.ts'
 import { channelOf } from './wake.ts'
 
 let bed: Bed
@@ -29,19 +29,37 @@ const settleDown = async (engine = bed.engine) => {
   await listener.query('select 1')
 }
 
-test('submissions that come together are announced once', async () => {
-  const engine = await bed.open({ wakeDelayMs: 60_000 })
+test('the first is announced at once, and those that follow are announced together', async () => {
+  const gate = new Gate()
+  const engine = await bed.open({ wakeDelayMs: 60_000 }, { pausePoint: gate.pausePoint })
   await Promise.all(Array.from({ length: 20 }, () => engine.submit(work, {})))
+  await expect.poll(() => heard).toEqual([{ kind: 'wake', queue: 'default' }])
+  for (let n = 0; n < 5; n += 1) await engine.submit(work, {})
   await engine.submitMany(work, [{ payload: {} }, { payload: {}, options: { queue: 'other' } }])
-  expect(heard).toEqual([])
+  await listener.query('select 1')
+  expect(heard).toHaveLength(1)
   await settleDown(engine)
-  expect(heard).toEqual([
+  expect(heard.slice(1)).toEqual([
     { kind: 'wake', queue: 'default' },
     { kind: 'wake', queue: 'other' },
   ])
+  expect(gate.seen.filter((statement) => statement === 'wake')).toHaveLength(2)
 })
 
-test('no notification rides in a submitting transaction', async () => {
+test('a lone submission carries its announcement itself; one of many does not', async () => {
+  const gate = new Gate()
+  const engine = await bed.open({ wakeDelayMs: 60_000 }, { pausePoint: gate.pausePoint })
+  await engine.submit(work, {})
+  await expect.poll(() => heard).toEqual([{ kind: 'wake', queue: 'default' }])
+  await engine.submit(work, {})
+  await listener.query('select 1')
+  expect(heard).toHaveLength(1)
+  expect(gate.seen).not.toContain('wake')
+  await settleDown(engine)
+  expect(gate.seen).toContain('wake')
+})
+
+test('no notification rides in a caller’s transaction', async () => {
   const engine = await bed.open({ wakeDelayMs: 60_000 })
   const client = new pg.Client({ connectionString: bed.url })
   await client.connect()

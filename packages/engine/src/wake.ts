@@ -1,3 +1,4 @@
+import type { Sql } from './database/sql.ts'
 import type { Fence } from './lifecycle/outcome.ts'
 import type { Submission } from './lifecycle/submission.ts'
 import type { Logger } from './logger.ts'
@@ -6,9 +7,11 @@ import type { WakeUp } from './worker/wake-up.ts'
 /*
  * The wake-up, sending side: tells sleeping workers that there is work, after the commit and from another session.
  *
- * Never inside the submitting transaction: a transaction with a NOTIFY in it takes a lock on the whole database when it
- * commits, and concurrent submissions then wait for each other's disk writes. Wake-ups that come together are sent as
- * one. Losing one costs time, never a job: workers also look by themselves.
+ * Not inside the submitting transaction: a transaction with a NOTIFY in it takes a lock on the whole database when it
+ * commits, and concurrent submissions then wait for each other's disk writes. A job that is submitted alone, with
+ * nothing announced just before, is the exception: its statement carries the notification, because there is nobody to
+ * hold up and a worker to be reached at once. Wake-ups that come together are sent as one. Losing one costs time, never
+ * a job: workers also look by themselves.
  */
 
 /** What is told to every worker of a schema, as JSON. */
@@ -33,6 +36,8 @@ export interface Announcements {
 export interface Transport {
   /** Whether due jobs are announced one by one, by their ids, or by the queue they are in. */
   readonly namesJobs: boolean
+  /** A column to select that announces this when the statement commits; for transports that can. */
+  readonly column?: (notice: Notice) => Sql
   /** Sends, after a while or not at all: what cannot be sent is logged and forgotten. Never throws. */
   send(announcements: Announcements): Promise<void>
   /** One worker's ear. */
@@ -56,7 +61,10 @@ export function channelOf(schema: string): string {
   return `${schema}_notices`
 }
 
-/** Collects announcements for a few milliseconds and sends each distinct one once, one batch at a time. */
+/**
+ * Sends announcements, one batch at a time. The first goes at once; what comes within a few milliseconds of the last is
+ * collected, and each distinct one of it sent once.
+ */
 export class Wake {
   readonly #transport: Transport
   readonly #logger: Logger
@@ -66,6 +74,7 @@ export class Wake {
   readonly #cancelled = new Map<string, Fence>()
   #timer: NodeJS.Timeout | undefined
   #sending: Promise<void> | undefined
+  #sentAt = -Infinity
   #closed = false
 
   constructor(transport: Transport, logger: Logger, delayMs: number) {
@@ -88,14 +97,24 @@ export class Wake {
 
   /** What became of submissions: the id of each, in order, undefined for one that was refused. */
   submitted(submissions: readonly Submission[], jobIds: readonly (string | undefined)[]): void {
-    for (const [nth, { queue, runAfter, delayMs }] of submissions.entries()) {
+    for (const [nth, submission] of submissions.entries()) {
       const jobId = jobIds[nth]
+      const { queue } = submission
       if (jobId === undefined) continue
       // One that is to wait cannot be claimed yet; but workers should know until when they may sleep.
-      if (runAfter !== undefined || delayMs > 0) this.#queues.add(queue)
+      if (isLater(submission)) this.#queues.add(queue)
       else this.#add({ jobId, queue })
     }
     this.#schedule()
+  }
+
+  /** For a statement that submits: the column that announces it, if nothing was announced just now. */
+  column(submissions: readonly Submission[]): Sql | undefined {
+    const [only] = submissions
+    if (only === undefined || submissions.length > 1 || isLater(only) || this.#closed || !this.#idle) return undefined
+    if (this.#transport.column === undefined) return undefined
+    this.#sentAt = performance.now()
+    return this.#transport.column({ kind: 'wake', queue: only.queue })
   }
 
   cancelled(fences: readonly Fence[]): void {
@@ -125,17 +144,25 @@ export class Wake {
     else this.#queues.add(job.queue)
   }
 
+  get #idle(): boolean {
+    const quiet = performance.now() - this.#sentAt >= this.#delayMs
+    return quiet && this.#empty && this.#sending === undefined && this.#timer === undefined
+  }
+
   get #empty(): boolean {
     return this.#jobs.size + this.#queues.size + this.#cancelled.size === 0
   }
 
   #schedule(): void {
-    if (this.#closed || this.#empty || this.#sending !== undefined) return
-    this.#timer ??= setTimeout(() => void this.#send(), this.#delayMs)
+    if (this.#closed || this.#empty || this.#sending !== undefined || this.#timer !== undefined) return
+    const waitMs = this.#sentAt + this.#delayMs - performance.now()
+    if (waitMs <= 0) void this.#send()
+    else this.#timer = setTimeout(() => void this.#send(), waitMs)
   }
 
   async #send(): Promise<void> {
     this.#timer = undefined
+    this.#sentAt = performance.now()
     this.#sending = this.#transport.send(this.#take())
     await this.#sending
     this.#sending = undefined
@@ -155,4 +182,8 @@ export class Wake {
     this.#cancelled.clear()
     return { jobs, notices: [...cancels, ...wakes] }
   }
+}
+
+function isLater({ runAfter, delayMs }: Submission): boolean {
+  return runAfter !== undefined || delayMs > 0
 }

@@ -2,7 +2,8 @@ import pg from 'pg'
 import { z } from 'zod'
 import type { Attempt } from '../src/attempt/attempt.ts'
 import { Database, type Db, type PausePoint } from '../src/database/database.ts'
-import type { Engine, EngineClaimOptions } from '../src/engine.ts'
+import type { EngineClaimOptions } from '../src/attempt/claims.ts'
+import type { Engine } from '../src/engine.ts'
 import { openEngineWith } from '../src/open.ts'
 import { operation } from '../src/operation.ts'
 import type { EngineOptions } from '../src/options.ts'
@@ -19,6 +20,8 @@ export const work = operation('work', {
 export interface Bed {
   url: string
   engine: Engine
+  /** For statements of the engine by themselves. */
+  database: Database
   /** One more engine with connections of its own, as another process would have. */
   open(options?: Partial<EngineOptions>, hooks?: { pausePoint?: PausePoint }): Promise<Engine>
   /** Lets Postgres's time pass, for every session of this database. */
@@ -51,6 +54,7 @@ export async function openBed(options: Partial<EngineOptions> = {}): Promise<Bed
     url,
     schema,
     maxConnections: 8,
+    preparedStatements: true,
     connectTimeoutMs: 10_000,
     onConnectionError: () => {},
   })
@@ -69,6 +73,7 @@ export async function openBed(options: Partial<EngineOptions> = {}): Promise<Bed
   }
   const query = async <Row>(text: string, values: unknown[] = []) => (await pool.query(text, values)).rows as Row[]
   return {
+    database,
     url,
     engine: await open(),
     open,

@@ -57,7 +57,7 @@ describe('docs/reference/options.md', () => {
     ['openEngine', ['options.ts', 'EngineOptions']],
     ['operation', ['operation.ts', 'OperationOptions'], 'retry', ['operation.ts', 'RetryPolicy']],
     ['list', ['read/list.ts', 'ListOptions']],
-    ['claim', ['engine.ts', 'EngineClaimOptions']],
+    ['claim', ['attempt/claims.ts', 'EngineClaimOptions']],
     ['events', ['read/events.ts', 'EventsOptions']],
     ['work', ['worker/options.ts', 'WorkOptions']],
     ['rabbitMq', ['worker/rabbitmq/rabbit-mq.ts', 'RabbitMqOptions']],

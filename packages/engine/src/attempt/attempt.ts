@@ -18,6 +18,8 @@ export type Written = { written: true } | { written: false; why: 'fence_lost' }
 /** Why an attempt's signal fired. */
 export type AbortReason = 'fence_lost' | 'cancelled' | 'shutdown' | 'database_unreachable'
 
+const noLinks: readonly Link[] = []
+
 /**
  * One try at a job, and everything its handler may do in its name. Every write carries the fence: once the attempt is
  * no longer the current one, nothing it does is stored, and its signal fires.
@@ -27,7 +29,7 @@ export class Attempt {
   readonly #context: Context
   #controller: AbortController | undefined // made when somebody asks: most attempts are never told to stop
   #abortReason: AbortReason | undefined
-  readonly #links: Link[] = []
+  #links: Link[] | undefined // as few objects as possible in an ordinary attempt
   #reports = 0
 
   constructor(context: Context, claimed: Claimed) {
@@ -59,7 +61,7 @@ export class Attempt {
 
   /** The jobs chained so far. */
   get links(): readonly Link[] {
-    return this.#links
+    return this.#links ?? noLinks
   }
 
   /** Even while no report of its outcome is under way, odd while one is; another number after every report. */
@@ -147,6 +149,7 @@ export class Attempt {
 
   /** Asks for a job that will exist only if this attempt completes, in the same pipeline. */
   chain<Input>(operation: Operation<Input>, payload: Input, options: SubmitOptions = {}): void {
+    this.#links ??= []
     this.#links.push({ operation, payload, options })
   }
 

@@ -4,9 +4,12 @@ import { FencepostError, PermanentError, RetryLater } from '../errors.ts'
 import { encodeJson } from '../json.ts'
 import { Defer, failAt, type Child } from '../lifecycle/defer.ts'
 import { prepareSubmission, type Submission } from '../lifecycle/submission.ts'
-import { parsePayload, type Run } from '../operation.ts'
+import { parsePayload, unknownOperation, type Run } from '../operation.ts'
 import type { Attempt } from './attempt.ts'
 import type { Outcome } from './settle.ts'
+import type { CheckedStep } from './step.ts'
+
+const noSteps: readonly CheckedStep[] = []
 
 /** Runs the handler and says what it came to. Writes nothing: reporting an outcome is another step, and may be late. */
 export async function execute(context: Context, attempt: Attempt): Promise<Outcome> {
@@ -15,12 +18,16 @@ export async function execute(context: Context, attempt: Attempt): Promise<Outco
   if (operation === undefined) return failed(unknownOperation(claimed.operation), true)
   let payload: unknown
   try {
-    payload = await parsePayload(operation, claimed.payload)
+    payload = parsePayload(operation, claimed.payload)
+    if (payload instanceof Promise) payload = await payload
   } catch (error) {
     return failed(error, true) // what is stored will not change: trying again cannot help
   }
   try {
-    return await outcomeOf(context, attempt, await operation.run(runOf(attempt, payload)))
+    const value = await operation.run(runOf(attempt, payload))
+    // Nothing to wait for in most: one promise less for each of very many jobs.
+    if (attempt.links.length === 0 && !(value instanceof Defer)) return completed(context, attempt, value, [])
+    return await outcomeOf(context, attempt, value)
   } catch (error) {
     return outcomeOfError(error)
   }
@@ -42,10 +49,7 @@ export async function outcomeOf(context: Context, attempt: Attempt, value: unkno
   const { maxPayloadBytes } = context.limits
   const prepare = (wanted: readonly Child[]): Promise<Submission[]> =>
     Promise.all(wanted.map((one) => prepareSubmission(one.operation, one.payload, one.options, maxPayloadBytes)))
-  if (!(value instanceof Defer)) {
-    const result = encodeJson(value, `The result of job ${attempt.jobId}`, maxPayloadBytes)
-    return { kind: 'completed', result, steps: [], chain: await prepare(attempt.links) }
-  }
+  if (!(value instanceof Defer)) return completed(context, attempt, value, await prepare(attempt.links))
   if (attempt.links.length > 0) {
     throw new PermanentError(
       `Job ${attempt.jobId} both defers to children and chains a job; chain from a job that completes.`,
@@ -57,6 +61,14 @@ export async function outcomeOf(context: Context, attempt: Attempt, value: unkno
     failAt: failAt(value.failWhen, value.children.length),
     result: encodeJson(value.result, `The result of job ${attempt.jobId}`, maxPayloadBytes),
   }
+}
+
+function completed(context: Context, attempt: Attempt, value: unknown, chain: readonly Submission[]): Outcome {
+  const result =
+    value === undefined
+      ? 'null'
+      : encodeJson(value, `The result of job ${attempt.jobId}`, context.limits.maxPayloadBytes)
+  return { kind: 'completed', result, steps: noSteps, chain }
 }
 
 /** What an attempt came to whose handler threw this. */
@@ -84,12 +96,4 @@ function failed(error: unknown, permanent: boolean): Extract<Outcome, { kind: 'f
 function classOf(error: unknown): string {
   if (!(error instanceof Error)) return 'Error'
   return error.name === 'Error' ? error.constructor.name : error.name
-}
-
-export function unknownOperation(name: string): FencepostError {
-  return new FencepostError(
-    'operation_unknown',
-    `${JSON.stringify(name)} is not an operation of this engine. Pass it in openEngine({ operations }).`,
-    { details: { operation: name } },
-  )
 }

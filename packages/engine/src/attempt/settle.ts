@@ -4,7 +4,7 @@ import { AncestorsSlot, ChildConflict, deferAttempt } from '../lifecycle/defer.t
 import { drawPlaces, insertChained } from '../lifecycle/chain.ts'
 import type { Claimed } from '../lifecycle/claim.ts'
 import { closeParents } from '../lifecycle/close.ts'
-import { complete, type Completion, type SettledRow } from '../lifecycle/complete.ts'
+import { complete, completeMany, type Completion, type SettledRow } from '../lifecycle/complete.ts'
 import { fail } from '../lifecycle/fail.ts'
 import type { Fence, Settled } from '../lifecycle/outcome.ts'
 import { release } from '../lifecycle/release.ts'
@@ -27,6 +27,9 @@ export interface Settlement {
   outcome: Outcome
 }
 
+const settled: Settled = { settled: true }
+const fenceLost: Settled = { settled: false, why: 'fence_lost' }
+
 /** Writes the outcomes of any number of attempts; plain completions, and releases, are one statement. In order. */
 export async function settleAll(context: Context, settlements: readonly Settlement[]): Promise<Settled[]> {
   const { database } = context
@@ -44,18 +47,16 @@ export async function settleAll(context: Context, settlements: readonly Settleme
     }
   }
   const byAttempt = new Map(settlements.map(({ claimed }) => [claimed.attemptId, claimed]))
-  for (const [verb, asked, rows] of [
-    ['complete', completions, await complete(database, completions)],
-    ['release', releases, await release(database, releases, 'shutdown')],
-  ] as const) {
-    const written = new Set(rows.map((row) => row.attempt_id))
+  const answer = async (verb: Verb, asked: readonly Fence[], written: ReadonlySet<string>) => {
     const missing = asked.flatMap(({ attemptId }) => (written.has(attemptId) ? [] : (byAttempt.get(attemptId) ?? [])))
     const lost = await reject(context, verb, missing)
-    for (const { attemptId } of asked) {
-      answers.set(attemptId, lost.has(attemptId) ? { settled: false, why: 'fence_lost' } : { settled: true })
-    }
-    await afterwards(context, rows)
+    for (const { attemptId } of asked) answers.set(attemptId, lost.has(attemptId) ? fenceLost : settled)
   }
+  const completed = await completeMany(database, completions)
+  const released = await release(database, releases, 'shutdown')
+  await answer('complete', completions, completed.attemptIds)
+  await closeParentsOf(context, completed.parentJobIds)
+  await answer('release', releases, new Set(released.map((row) => row.attempt_id)))
   context.wake.jobs(releases.flatMap(({ attemptId }) => byAttempt.get(attemptId) ?? []))
   return settlements.map(({ claimed }) => answers.get(claimed.attemptId) as Settled)
 }
@@ -159,10 +160,10 @@ async function settleDeferral(
 async function finish(context: Context, verb: Verb, claimed: Claimed, rows: readonly SettledRow[]): Promise<Settled> {
   if (rows.length === 0) {
     const lost = await reject(context, verb, [claimed])
-    return lost.size > 0 ? { settled: false, why: 'fence_lost' } : { settled: true }
+    return lost.size > 0 ? fenceLost : settled
   }
   await afterwards(context, rows)
-  return { settled: true }
+  return settled
 }
 
 /** Traces writes that found no row, and lets go of what their attempts still hold; the attempts that are lost. */
@@ -180,9 +181,16 @@ export async function reject(context: Context, verb: Verb, attempts: readonly Cl
   return new Set(stale.map(({ attemptId }) => attemptId))
 }
 
-/** An ended child may have been its parent's last. The sweep does the same, so an error here loses nothing. */
+/** An ended child may have been its parent's last. */
 export async function afterwards(context: Context, rows: readonly { parent_job_id: string | null }[]): Promise<void> {
-  const parents = rows.map((row) => row.parent_job_id).filter((id) => id !== null)
+  await closeParentsOf(
+    context,
+    rows.map((row) => row.parent_job_id).filter((id) => id !== null),
+  )
+}
+
+// The sweep does the same, so an error here loses nothing.
+async function closeParentsOf(context: Context, parents: readonly string[]): Promise<void> {
   if (parents.length === 0) return
   try {
     await closeParents(context.database, parents)

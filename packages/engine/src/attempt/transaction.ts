@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import type { Db } from '../database/database.ts'
+import { planAsUsual } from '../database/prepared.ts'
 import { sql } from '../database/sql.ts'
 import type { Fence } from '../lifecycle/outcome.ts'
 
@@ -14,7 +15,7 @@ export async function holdFence(db: Db, fence: Fence): Promise<boolean> {
   const { t } = db
   const rows = await db.query(
     'transaction.fence',
-    sql`select from ${t.liveJobs}
+    sql`select ${planAsUsual} from ${t.liveJobs}
          where job_id = ${fence.jobId} and attempt_id = ${fence.attemptId} and status = 'running'
            for key share`,
   )

@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { FencepostError } from '../errors.ts'
 import { failure, isConnectionLost, wantsRepeat } from './failure.ts'
+import { planOnce, statementName } from './prepared.ts'
 import { relationsOf, type Relations } from './relations.ts'
 import { raw, type Sql } from './sql.ts'
 import { types } from './types.ts'
@@ -23,6 +24,7 @@ export interface DatabaseOptions {
   schema: string
   maxConnections: number
   connectTimeoutMs: number
+  preparedStatements: boolean
   pausePoint?: PausePoint | undefined
   onConnectionError: (error: Error) => void
 }
@@ -34,11 +36,13 @@ export class Database implements Db {
   readonly t: Relations
   readonly pool: pg.Pool
   readonly #pausePoint: PausePoint | undefined
+  readonly #prepared: boolean
   #closed: Promise<void> | undefined
 
   constructor(options: DatabaseOptions) {
     this.t = relationsOf(options.schema)
     this.#pausePoint = options.pausePoint
+    this.#prepared = options.preparedStatements
     this.pool = new pg.Pool({
       connectionString: options.url,
       max: options.maxConnections,
@@ -47,11 +51,17 @@ export class Database implements Db {
     })
     // An idle connection that breaks must not end the process; the next statement gets a fresh one.
     this.pool.on('error', options.onConnectionError)
+    // Sent before whatever the connection was made for.
+    if (options.preparedStatements) {
+      this.pool.on('connect', (client) => void planOnce(client).catch(options.onConnectionError))
+    }
   }
 
   /** One statement, committed by itself. Repeated when Postgres broke a deadlock by ending it. */
   async query<Row>(name: string, statement: Sql): Promise<Row[]> {
-    return repeated(() => this.#with(name, (client) => this.#run<Row>(client, name, statement, 'unknown')))
+    return repeated(() =>
+      this.#with(name, (client) => this.#run<Row>(client, name, statement, 'unknown', this.#prepared)),
+    )
   }
 
   /** Several statements, committed together or not at all. Repeated, as a whole, after a deadlock. */
@@ -65,7 +75,7 @@ export class Database implements Db {
       await this.#run(client, `${name}.begin`, raw('begin isolation level read committed'), 'no')
       let value: T
       try {
-        value = await work(this.join(client), client)
+        value = await work(this.#on(client, this.#prepared), client)
       } catch (error) {
         await client.query('rollback').catch(() => {}) // a broken connection has rolled back by itself
         throw error
@@ -77,10 +87,11 @@ export class Database implements Db {
 
   /** The caller's client: what runs here commits, or not, with the caller's transaction. */
   join(client: CallerClient): Db {
-    return {
-      t: this.t,
-      query: (name, statement) => this.#run(client as pg.ClientBase, name, statement, 'no'),
-    }
+    return this.#on(client as pg.ClientBase, false) // nothing is left behind on a connection that is not ours
+  }
+
+  #on(client: pg.ClientBase, prepared: boolean): Db {
+    return { t: this.t, query: (name, statement) => this.#run(client, name, statement, 'no', prepared) }
   }
 
   /** Waits for what is running, then closes the connections. */
@@ -126,16 +137,31 @@ export class Database implements Db {
     )
   }
 
-  async #run<Row>(client: pg.ClientBase, name: string, statement: Sql, applied: 'no' | 'unknown'): Promise<Row[]> {
-    const result = await this.#send(client, name, statement, applied)
+  async #run<Row>(
+    client: pg.ClientBase,
+    name: string,
+    statement: Sql,
+    applied: 'no' | 'unknown',
+    prepared = false,
+  ): Promise<Row[]> {
+    const result = await this.#send(client, name, statement, applied, prepared)
     return result.rows as Row[]
   }
 
-  async #send(client: pg.ClientBase, name: string, statement: Sql, applied: 'no' | 'unknown'): Promise<pg.QueryResult> {
-    const processId = (client as { processID?: number }).processID
-    await this.#pausePoint?.({ statement: name, processId })
+  async #send(
+    client: pg.ClientBase,
+    name: string,
+    statement: Sql,
+    applied: 'no' | 'unknown',
+    prepared = false,
+  ): Promise<pg.QueryResult> {
+    if (this.#pausePoint !== undefined) {
+      await this.#pausePoint({ statement: name, processId: (client as { processID?: number }).processID })
+    }
+    const { text } = statement
     try {
-      return await client.query({ text: statement.text, values: [...statement.values], types })
+      const query = { text, values: [...statement.values], types }
+      return await client.query(prepared ? { ...query, name: statementName(text) } : query)
     } catch (error) {
       throw failure(error, name, applied)
     }

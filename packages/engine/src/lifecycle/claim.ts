@@ -1,5 +1,6 @@
 import type { Db } from '../database/database.ts'
-import { sql, type Sql } from '../database/sql.ts'
+import type { Relations } from '../database/relations.ts'
+import { form, sql, type Blanks, type Sql } from '../database/sql.ts'
 import type { Json } from '../json.ts'
 
 /*
@@ -40,36 +41,31 @@ export interface ClaimOptions {
   workerId: string
 }
 
-interface ClaimedRow {
+export interface PlainRow {
   job_id: string
   attempt_id: string
   operation: string
-  queue: string
   payload: Json
   priority: number
   attempts: number
   max_attempts: number
   waited_ms: number
-  lock_key: string | null
-  slot_key: string | null
   parent_job_id: string | null
   pipeline_id: string | null
+  run_after_text: string
+}
+
+interface ClaimedRow extends Omit<PlainRow, 'run_after_text'> {
+  queue: string
+  lock_key: string | null
+  slot_key: string | null
 }
 
 /** Claims up to `limit` due jobs of one queue, in the order (priority, run_after, submission). */
 export async function claim(db: Db, options: ClaimOptions): Promise<Claimed[]> {
   if (Object.keys(options.leases).length === 0 || options.limit < 1) return []
-  const rows = await db.query<ClaimedRow>('claim', claimStatement(db, options, dueOfQueue(db, options)))
+  const rows = await db.query<ClaimedRow>('claim', claimStatement(db, options))
   return rows.map((row) => claimedFromRow(row, options))
-}
-
-/** Claims one given job if it can be claimed now. */
-export async function claimById(
-  db: Db,
-  jobId: string,
-  options: Omit<ClaimOptions, 'queue' | 'limit'>,
-): Promise<Claimed | undefined> {
-  return (await claimByIds(db, [jobId], options))[0]
 }
 
 /** Claims those of the given jobs that can be claimed now. */
@@ -78,15 +74,43 @@ export async function claimByIds(
   jobIds: readonly string[],
   options: Omit<ClaimOptions, 'queue' | 'limit'>,
 ): Promise<Claimed[]> {
-  const rows = await db.query<ClaimedRow>('claim', claimStatement(db, options, dueByIds(db, jobIds, options.leases)))
+  const statement = claimGiven(db.t, { ...claimValues(options), jobIds })
+  const rows = await db.query<ClaimedRow>('claim', statement)
   return rows.map((row) => claimedFromRow(row, options))
 }
 
 /** The statement, for the test that reads its plan. */
-export function claimStatement(db: Pick<Db, 't'>, options: Omit<ClaimOptions, 'queue' | 'limit'>, due: Sql): Sql {
-  const { t } = db
-  const leaseMs = sql`(${JSON.stringify(options.leases)}::jsonb ->> operation)::integer`
-  const leaseUntil = sql`${t.now} + ${leaseMs} * interval '1 millisecond'`
+export function claimStatement({ t }: Pick<Db, 't'>, options: ClaimOptions): Sql {
+  return claimOfQueue(t, { ...options, ...claimValues(options) })
+}
+
+export interface Claimer {
+  /** Leases by operation, as JSON. */
+  leases: string
+  operations: readonly string[]
+  workerId: string
+}
+
+export function claimValues({ leases, workerId }: Pick<ClaimOptions, 'leases' | 'workerId'>): Claimer {
+  return { leases: JSON.stringify(leases), operations: Object.keys(leases), workerId }
+}
+
+export interface OfQueue {
+  queue: string
+  limit: number
+}
+
+const claimOfQueue = form<Relations, Claimer & OfQueue>((t, blanks) => claiming(t, blanks, dueOfQueue(t, blanks)))
+
+const claimGiven = form<Relations, Claimer & { jobIds: readonly string[] }>((t, blanks) =>
+  claiming(t, blanks, dueByIds(t, blanks)),
+)
+
+// The rows are found again by where they lie: they are locked, so they stay there and stay pending, and there is no
+// index that could be the wrong one.
+// Limit: one that changed between the snapshot and the lock is left for the next claim, which whoever changed it calls.
+function claiming(t: Relations, { leases, workerId }: Blanks<Claimer>, due: Sql): Sql {
+  const leaseUntil = leaseOf(t, leases)
   return sql`
     with recursive ${due},
     entered as (
@@ -100,14 +124,11 @@ export function claimStatement(db: Pick<Db, 't'>, options: Omit<ClaimOptions, 'q
       returning job_id
     ),
     claimed as (
-      update ${t.liveJobs}
-         set status = 'running', attempt_id = gen_random_uuid(), attempts = attempts + 1,
-             locked_by = ${options.workerId}, locked_at = ${t.now}, lease_until = ${leaseUntil},
-             started_at = coalesce(started_at, ${t.now}), started_event_id = ${t.nextEventId}
-       where job_id = any(array(select job_id from due where slot_key is null
-                                union all select job_id from entered))
-         and status = 'pending'
-      returning *
+      update ${t.liveJobs} set ${running(t, workerId, leaseUntil)}
+       where ctid = any(array(select place from due where slot_key is null
+                              union all select place from due join entered using (job_id)))
+      returning job_id, attempt_id, operation, queue, payload, priority, run_after, attempts, max_attempts, locked_at,
+                lease_until, lock_key, slot_key, parent_job_id, pipeline_id
     ),
     locked as (
       update ${t.resourceLocks} held set attempt_id = claimed.attempt_id, expires_at = claimed.lease_until
@@ -115,18 +136,31 @@ export function claimStatement(db: Pick<Db, 't'>, options: Omit<ClaimOptions, 'q
        where held.lock_key = claimed.lock_key and held.job_id = claimed.job_id
     )
     select job_id, attempt_id, operation, queue, payload, priority, attempts, max_attempts,
-           extract(epoch from locked_at - run_after)::double precision * 1000 as waited_ms,
-           lock_key, slot_key, parent_job_id, pipeline_id
+           ${waitedMs} as waited_ms, lock_key, slot_key, parent_job_id, pipeline_id
       from claimed
      order by claimed.priority, claimed.run_after, claimed.job_id`
 }
 
+export const waitedMs = sql`date_part('epoch', locked_at - run_after) * 1000`
+
+export function leaseOf(t: Relations, leases: unknown): Sql {
+  return sql`${t.now} + (${leases}::jsonb ->> operation)::integer * interval '1 millisecond'`
+}
+
+export function running(t: Relations, workerId: unknown, leaseUntil: Sql): Sql {
+  return sql`
+    status = 'running', attempt_id = gen_random_uuid(), attempts = attempts + 1,
+    locked_by = ${workerId}, locked_at = ${t.now}, lease_until = ${leaseUntil},
+    started_at = coalesce(started_at, ${t.now}), started_event_id = ${t.nextEventId}`
+}
+
 /** The due jobs of one queue, locked, as the CTEs `heads` and `due`. */
-export function dueOfQueue(db: Pick<Db, 't'>, { queue, leases, limit }: ClaimOptions): Sql {
-  const { t } = db
+function dueOfQueue(t: Relations, { queue, operations, limit }: Blanks<Claimer & OfQueue>): Sql {
   return sql`
     heads (priority) as (
-      (select priority from ${t.liveJobs} where status = 'pending' and queue = ${queue} order by priority limit 1)
+      (select job.priority from ${t.liveJobs} job
+        where job.status = 'pending' and job.queue = ${queue}
+        order by job.priority limit 1)
       union all
       select (select job.priority from ${t.liveJobs} job
                where job.status = 'pending' and job.queue = ${queue} and job.priority > heads.priority
@@ -134,34 +168,33 @@ export function dueOfQueue(db: Pick<Db, 't'>, { queue, leases, limit }: ClaimOpt
         from heads where heads.priority is not null
     ),
     due as (
-      select found.job_id, found.slot_key, found.operation, row_number() over () as nth
+      select found.place, found.job_id, found.slot_key, found.operation, row_number() over () as nth
         from heads
        cross join lateral (
-         select job.job_id, job.slot_key, job.operation
+         select job.ctid as place, job.job_id, job.slot_key, job.operation
            from ${t.liveJobs} job
           where job.status = 'pending' and job.queue = ${queue} and job.priority = heads.priority
-            and job.run_after <= ${t.now} and job.operation = any(${Object.keys(leases)}::text[])
-            and ${nothingInTheWay(db)}
+            and job.run_after <= ${t.now} and job.operation = any(${operations}::text[])
+            and ${nothingInTheWay(t)}
           order by job.run_after, job.job_id
           limit ${limit}::integer
             for update of job skip locked
        ) found
-       where heads.priority is not null and ${claimsAllowed(db)}
+       where heads.priority is not null and ${claimsAllowed(t)}
        limit ${limit}::integer
     )`
 }
 
-function dueByIds(db: Pick<Db, 't'>, jobIds: readonly string[], leases: ClaimOptions['leases']): Sql {
-  const { t } = db
+function dueByIds(t: Relations, { jobIds, operations }: Blanks<Claimer & { jobIds: readonly string[] }>): Sql {
   return sql`
     due as (
-      select job_id, slot_key, operation, row_number() over () as nth
+      select place, job_id, slot_key, operation, row_number() over () as nth
         from (
-          select job.job_id, job.slot_key, job.operation
+          select job.ctid as place, job.job_id, job.slot_key, job.operation
             from ${t.liveJobs} job
            where job.job_id = any(${jobIds}::uuid[]) and job.status = 'pending' and job.run_after <= ${t.now}
-             and job.operation = any(${Object.keys(leases)}::text[])
-             and ${nothingInTheWay(db)} and ${claimsAllowed(db)}
+             and job.operation = any(${operations}::text[])
+             and ${nothingInTheWay(t)} and ${claimsAllowed(t)}
            order by job.priority, job.run_after, job.job_id
              for update of job skip locked
         ) found
@@ -170,7 +203,7 @@ function dueByIds(db: Pick<Db, 't'>, jobIds: readonly string[], leases: ClaimOpt
 
 // A job of a slot waits while another of the slot runs, or while a worker whose job was cancelled may still be at it.
 // A job with a lock waits while an earlier attempt of its own, put back by an operator, may still be at work.
-function nothingInTheWay({ t }: Pick<Db, 't'>): Sql {
+function nothingInTheWay(t: Relations): Sql {
   return sql`
     (job.slot_key is null or (
       not exists (select from ${t.liveJobs} other where other.slot_key = job.slot_key and other.status = 'running')
@@ -179,16 +212,20 @@ function nothingInTheWay({ t }: Pick<Db, 't'>): Sql {
       select from ${t.resourceLocks} held where held.lock_key = job.lock_key and held.expires_at > ${t.now}))`
 }
 
-function claimsAllowed({ t }: Pick<Db, 't'>): Sql {
+export function claimsAllowed(t: Relations): Sql {
   return sql`not exists (select from ${t.settings} where key = 'drain' and value = 'all')`
 }
 
-function claimedFromRow(row: ClaimedRow, { leases, workerId }: Pick<ClaimOptions, 'leases' | 'workerId'>): Claimed {
+export function claimedFromRow(
+  row: Omit<PlainRow, 'run_after_text'> & Partial<ClaimedRow>,
+  { leases, workerId }: Pick<ClaimOptions, 'leases' | 'workerId'>,
+  queue = row.queue as string,
+): Claimed {
   return {
     jobId: row.job_id,
     attemptId: row.attempt_id,
     operation: row.operation,
-    queue: row.queue,
+    queue,
     payload: row.payload,
     priority: row.priority,
     attempts: row.attempts,

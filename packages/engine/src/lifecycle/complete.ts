@@ -1,14 +1,14 @@
 import type { Db } from '../database/database.ts'
-import { sql, type Sql } from '../database/sql.ts'
+import type { Relations } from '../database/relations.ts'
+import { form, sql, type Sql } from '../database/sql.ts'
 import { dashedId } from '../ids.ts'
-import type { Fence } from './outcome.ts'
+import { fencedBy, type Fence } from './outcome.ts'
 
 /*
  * complete: running → completed, by the attempt that holds the fence.
  *
- * One statement for a whole batch. The fence is two arrays and not a join on unnest(), which Postgres plans as a nested
- * loop; it is exact all the same, because an attempt id belongs to one job only. The row is deleted first and the
- * finished record made from what was really deleted, so a late report finds nothing and writes nothing.
+ * One statement for a whole batch. The row is deleted first and the finished record made from what was really deleted,
+ * so a late report finds nothing and writes nothing.
  */
 
 export interface Completion extends Fence {
@@ -29,22 +29,59 @@ export interface SettledRow {
 /** Completes every attempt that still holds its fence; those are returned. */
 export async function complete(db: Db, completions: readonly Completion[]): Promise<SettledRow[]> {
   if (completions.length === 0) return []
-  return db.query<SettledRow>('complete', completeStatement(db, completions))
+  return db.query<SettledRow>('complete', completeStatement(db, completions, 'rows'))
+}
+
+/** The same for very many; who they are comes back in one row, which is read much sooner. */
+export async function completeMany(
+  db: Db,
+  completions: readonly Completion[],
+): Promise<{ attemptIds: Set<string>; parentJobIds: string[] }> {
+  if (completions.length === 0) return { attemptIds: new Set(), parentJobIds: [] }
+  const [row] = await db.query<{ attempt_ids: string | null; parent_job_ids: string[] | null }>(
+    'complete',
+    completeStatement(db, completions, 'summary'),
+  )
+  return { attemptIds: new Set(row?.attempt_ids?.match(/.{32}/g)), parentJobIds: [...new Set(row?.parent_job_ids)] }
 }
 
 /** The statement, for the test that reads its plan. */
-export function completeStatement({ t }: Pick<Db, 't'>, completions: readonly Completion[]): Sql {
+export function completeStatement(
+  { t }: Pick<Db, 't'>,
+  completions: readonly Completion[],
+  answer: 'rows' | 'summary',
+): Sql {
   // By attempt and not by job: a late report of an earlier attempt may be in the same batch.
   const results = completions
     .filter(({ result }) => result !== undefined && result !== 'null')
     .map(({ attemptId, result }) => `"${dashedId(attemptId)}":${result}`)
-  const chaining = completions.filter(({ chains }) => chains).map(({ jobId }) => jobId)
-  return sql`
+  const values: Values = {
+    jobIds: completions.map(({ jobId }) => jobId),
+    attemptIds: completions.map(({ attemptId }) => attemptId),
+    results: `{${results.join(',')}}`,
+    chaining: completions.filter(({ chains }) => chains).map(({ jobId }) => jobId),
+  }
+  return completing(t, values, answer)
+}
+
+interface Values {
+  jobIds: readonly string[]
+  attemptIds: readonly string[]
+  /** Results by attempt, as JSON. */
+  results: string
+  chaining: readonly string[]
+}
+
+const summary = sql`
+    select string_agg(replace(attempt_id::text, '-', ''), '') as attempt_ids,
+           array_agg(parent_job_id) filter (where parent_job_id is not null) as parent_job_ids
+      from ended`
+
+const completing = form<Relations, Values>(
+  (t, { jobIds, attemptIds, results, chaining }, answer) => sql`
     with ended as (
       delete from ${t.liveJobs}
-       where job_id = any(${completions.map(({ jobId }) => jobId)}::uuid[])
-         and attempt_id = any(${completions.map(({ attemptId }) => attemptId)}::uuid[])
-         and status = 'running'
+       where ${fencedBy(jobIds, attemptIds)} and status = 'running'
       returning *
     ),
     finished as (
@@ -55,7 +92,7 @@ export function completeStatement({ t }: Pick<Db, 't'>, completions: readonly Co
       select job_id, operation, queue, payload, 'completed', priority, run_after, attempt_id, attempts, max_attempts,
              locked_by, locked_at, lock_key, slot_key, dedup_key, parent_job_id,
              case when job_id = any(${chaining}::uuid[]) then coalesce(pipeline_id, job_id) else pipeline_id end,
-             progress_current, progress_total, ${`{${results.join(',')}}`}::jsonb -> attempt_id::text,
+             progress_current, progress_total, ${results}::jsonb -> attempt_id::text,
              submitted_at, submitted_by, started_at, ${t.now}, submitted_event_id, started_event_id, ${t.nextEventId}
         from ended
     ),
@@ -70,5 +107,5 @@ export function completeStatement({ t }: Pick<Db, 't'>, completions: readonly Co
        where slot_key = any(array(select slot_key from ended where slot_key is not null))
          and job_id = any(array(select job_id from ended where slot_key is not null))
     )
-    select job_id, attempt_id, parent_job_id, pipeline_id from ended`
-}
+    ${answer === 'summary' ? summary : sql`select job_id, attempt_id, parent_job_id, pipeline_id from ended`}`,
+)

@@ -1,6 +1,6 @@
 import type { Db } from '../database/database.ts'
 import { sql, type Sql } from '../database/sql.ts'
-import type { Fence } from './outcome.ts'
+import { fencedBy, type Fence } from './outcome.ts'
 
 /*
  * The parts that every way out of `running` shares, as CTEs over `ended`: the rows that are to change, locked.
@@ -15,9 +15,10 @@ export function endedByFence({ t }: Pick<Db, 't'>, fences: readonly Fence[]): Sq
   return sql`
     ended as (
       select * from ${t.liveJobs}
-       where job_id = any(${fences.map(({ jobId }) => jobId)}::uuid[])
-         and attempt_id = any(${fences.map(({ attemptId }) => attemptId)}::uuid[])
-         and status = 'running'
+       where ${fencedBy(
+         fences.map(({ jobId }) => jobId),
+         fences.map(({ attemptId }) => attemptId),
+       )} and status = 'running'
        order by job_id
          for update
     )`

@@ -1,7 +1,7 @@
 import type { Db } from '../database/database.ts'
-import { sql } from '../database/sql.ts'
+import { sql, type Sql } from '../database/sql.ts'
 import { dashedId } from '../ids.ts'
-import type { Fence } from './outcome.ts'
+import { fencedBy, type Fence } from './outcome.ts'
 
 /** What a worker needs to know of an attempt to keep it alive. */
 export interface Held extends Fence {
@@ -19,15 +19,19 @@ export interface Held extends Fence {
  */
 export async function renew(db: Db, held: readonly Held[]): Promise<Fence[]> {
   if (held.length === 0) return []
-  const { t } = db
+  const rows = await db.query<{ attempt_id: string }>('renew', renewStatement(db, held))
+  const still = new Set(rows.map((row) => row.attempt_id))
+  return held.filter(({ attemptId }) => !still.has(attemptId)).map(({ jobId, attemptId }) => ({ jobId, attemptId }))
+}
+
+/** The statement, for the test that reads its plan. */
+export function renewStatement({ t }: Pick<Db, 't'>, held: readonly Held[]): Sql {
   const jobIds = held.map(({ jobId }) => jobId)
   const attemptIds = held.map(({ attemptId }) => attemptId)
   const leases = JSON.stringify(Object.fromEntries(held.map((one) => [dashedId(one.attemptId), one.leaseMs])))
   const leaseUntil = sql`${t.now} + (${leases}::jsonb ->> attempt_id::text)::integer * interval '1 millisecond'`
-  const current = sql`job_id = any(${jobIds}::uuid[]) and attempt_id = any(${attemptIds}::uuid[])`
-  const rows = await db.query<{ attempt_id: string }>(
-    'renew',
-    sql`
+  const current = fencedBy(jobIds, attemptIds)
+  return sql`
     with free as (
       select job_id from ${t.liveJobs} where ${current} and status = 'running'
        order by job_id for no key update skip locked
@@ -44,8 +48,5 @@ export async function renew(db: Db, held: readonly Held[]): Promise<Fence[]> {
       update ${t.slots} set held_until = ${leaseUntil}
        where slot_key = any(${held.flatMap(({ slotKey }) => slotKey ?? [])}::text[]) and ${current}
     )
-    select attempt_id from ${t.liveJobs} where ${current} and status = 'running'`,
-  )
-  const still = new Set(rows.map((row) => row.attempt_id))
-  return held.filter(({ attemptId }) => !still.has(attemptId)).map(({ jobId, attemptId }) => ({ jobId, attemptId }))
+    select attempt_id from ${t.liveJobs} where ${current} and status = 'running'`
 }

@@ -1,5 +1,5 @@
 import type { Db } from '../database/database.ts'
-import { sql, type Sql } from '../database/sql.ts'
+import { identifier, join, raw, sql, type Sql } from '../database/sql.ts'
 import type { Submission } from './submission.ts'
 
 /*
@@ -22,7 +22,7 @@ export type Submitted =
 
 /** Where jobs come from: submitted from outside, or made by a running job. */
 export type Origin =
-  | { from: 'submitter' }
+  | { from: 'submitter'; announcement?: Sql | undefined }
   | { from: 'parent'; parentJobId: string; pipelineId: string | undefined }
   | { from: 'chain'; pipelineId: string }
 
@@ -152,6 +152,7 @@ async function insertJobs(
 ): Promise<string[]> {
   if (submissions.length === 0) return []
   const { t } = db
+  const { select, from } = columnsOf(submissions, ids)
   const allowed = origin.from === 'submitter' ? submissionsAllowed(db) : sql`true`
   // Only where it can matter: an insert that may conflict costs more.
   const onConflict = submissions.some(({ dedupKey }) => dedupKey !== undefined)
@@ -159,27 +160,72 @@ async function insertJobs(
     : sql``
   const parentJobId = origin.from === 'parent' ? origin.parentJobId : null
   const pipelineId = origin.from === 'submitter' ? null : (origin.pipelineId ?? null)
-  const column = <Key extends keyof Submission>(key: Key) => submissions.map((submission) => submission[key] ?? null)
-  const rows = await db.query<{ job_id: string }>(
+  const announcement = origin.from === 'submitter' ? origin.announcement : undefined
+  const rows = await db.query<{ job_ids: string }>(
     'submit.jobs',
-    sql`insert into ${t.liveJobs} (job_id, operation, queue, payload, priority, run_after, max_attempts, lock_key,
-                                   slot_key, dedup_key, parent_job_id, pipeline_id, submitted_at, submitted_by)
-        select coalesce(given.job_id, ${t.newJobId}(${t.now}, nth)), operation, queue, payload, priority,
-               coalesce(run_after, ${t.now} + delay_ms * interval '1 millisecond'), max_attempts, lock_key,
-               slot_key, dedup_key, ${parentJobId}::uuid,
-               coalesce(pipeline_id, ${pipelineId}::uuid), ${t.now}, submitted_by
-          from unnest(${ids ?? submissions.map(() => null)}::uuid[], ${column('operation')}::text[],
-                      ${column('queue')}::text[], ${column('payload')}::jsonb[], ${column('priority')}::integer[],
-                      ${column('runAfter')}::timestamptz[], ${column('delayMs')}::integer[],
-                      ${column('maxAttempts')}::integer[], ${column('lockKey')}::text[], ${column('slotKey')}::text[],
-                      ${column('dedupKey')}::text[], ${column('pipelineId')}::uuid[], ${column('by')}::text[])
-               with ordinality given (job_id, operation, queue, payload, priority, run_after, delay_ms, max_attempts,
-                                      lock_key, slot_key, dedup_key, pipeline_id, submitted_by, nth)
-         where ${allowed}
-        ${onConflict}
-        returning job_id`,
+    sql`with inserted as (
+          insert into ${t.liveJobs} (job_id, operation, queue, payload, priority, run_after, max_attempts, lock_key,
+                                     slot_key, dedup_key, parent_job_id, pipeline_id, submitted_at, submitted_by)
+          select ${ids === undefined ? sql`${t.newJobId}(${t.now}, nth)` : sql`job_id`},
+                 ${select.operation}, ${select.queue}, payload, ${select.priority},
+                 coalesce(${select.runAfter}, ${t.now} + ${select.delayMs} * interval '1 millisecond'),
+                 ${select.maxAttempts}, ${select.lockKey}, ${select.slotKey}, ${select.dedupKey}, ${parentJobId}::uuid,
+                 coalesce(${select.pipelineId}, ${pipelineId}::uuid), ${t.now}, ${select.by}
+            from ${from}
+           where ${allowed}
+          ${onConflict}
+          returning job_id
+        )
+        select coalesce(string_agg(replace(job_id::text, '-', ''), '' order by job_id), '') as job_ids
+               ${announcement === undefined ? sql`` : sql`, ${announcement}`}
+          from inserted`,
   )
-  return rows.map((row) => row.job_id).sort()
+  return rows[0]?.job_ids.match(/.{32}/g) ?? []
+}
+
+const columnTypes = {
+  operation: 'text',
+  queue: 'text',
+  priority: 'integer',
+  runAfter: 'timestamptz',
+  delayMs: 'integer',
+  maxAttempts: 'integer',
+  lockKey: 'text',
+  slotKey: 'text',
+  dedupKey: 'text',
+  pipelineId: 'uuid',
+  by: 'text',
+} as const satisfies Record<keyof Omit<Submission, 'payload'>, string>
+
+type Column = keyof typeof columnTypes
+const columns = Object.keys(columnTypes) as Column[]
+
+/** The submissions as a relation. Payloads are one JSON array, and what is the same for all of them is sent once. */
+function columnsOf(
+  submissions: readonly Submission[],
+  ids: readonly string[] | undefined,
+): { select: Record<Column, Sql>; from: Sql } {
+  const [first] = submissions as readonly [Submission]
+  const functions = [sql`jsonb_array_elements(${`[${submissions.map(({ payload }) => payload).join(',')}]`}::jsonb)`]
+  const names = [raw('payload')]
+  if (ids !== undefined) {
+    functions.push(sql`unnest(${ids}::uuid[])`)
+    names.push(raw('job_id'))
+  }
+  const select = {} as Record<Column, Sql>
+  for (const column of columns) {
+    const type = columnTypes[column]
+    if (submissions.every((submission) => submission[column] === first[column])) {
+      select[column] = sql`${first[column] ?? null}::${raw(type)}`
+    } else {
+      const values = submissions.map((submission) => submission[column] ?? null)
+      functions.push(sql`unnest(${values}::${raw(type)}[])`)
+      names.push(identifier(column))
+      select[column] = identifier(column)
+    }
+  }
+  const from = sql`rows from (${join(functions, ', ')}) with ordinality given (${join([...names, raw('nth')], ', ')})`
+  return { select, from }
 }
 
 async function giveBackLocks(db: Db, rows: readonly { submission: Submission; jobId: string }[]): Promise<void> {

@@ -29,7 +29,7 @@ export class Handlers {
   }
 
   /** Runs the attempt's handler and says what it came to. Never throws. */
-  async execute(attempt: Attempt): Promise<Outcome> {
+  execute(attempt: Attempt): Promise<Outcome> {
     const isolated = this.#context.operations.get(attempt.claimed.operation)?.isolation === 'process'
     if (isolated && this.#isolated !== undefined) return this.#isolated.execute(attempt)
     return executeHere(this.#context, attempt)

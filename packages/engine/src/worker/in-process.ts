@@ -17,11 +17,15 @@ const current = new AsyncLocalStorage<Running>()
 let listeners = 0
 
 /** Runs the attempt's handler; the outcome is its own, or that of a rejection nobody handled. */
-export async function executeHere(context: Context, attempt: Attempt): Promise<Outcome> {
+export function executeHere(context: Context, attempt: Attempt): Promise<Outcome> {
   return new Promise((resolve) => {
     const running: Running = { fail: (error) => resolve(outcomeOfError(error)) }
-    current.run(running, () => void execute(context, attempt).then(resolve))
+    void current.run(running, executeInto, resolve, context, attempt)
   })
+}
+
+async function executeInto(resolve: (outcome: Outcome) => void, context: Context, attempt: Attempt): Promise<void> {
+  resolve(await execute(context, attempt))
 }
 
 /** Watches for rejections while a worker runs; the answer ends it. */

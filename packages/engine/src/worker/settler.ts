@@ -18,8 +18,11 @@ type Write = (settlements: readonly { attempt: Attempt; outcome: Outcome }[]) =>
 const firstDelayMs = 50
 const maxDelayMs = 2_000
 
+/** So that one write is under way while the outcomes of the next come in: the process and Postgres work side by side. */
+const maxWriting = 2
+
 /**
- * Writes outcomes, many in one statement. The first goes at once; what arrives while a write is under way goes with the
+ * Writes outcomes, many in one statement. The first goes at once; what arrives while writes are under way goes with the
  * next, so batches grow with the load and an idle worker adds no delay.
  *
  * An outcome is fixed before it comes here. A write that fails for want of a connection is repeated with the same fence
@@ -30,7 +33,8 @@ export class Settler {
   readonly #maxBatch: number
   readonly #logger: Logger
   #waiting: Waiting[] = []
-  #writing = false
+  #writing = 0
+  #scheduled = false
   #gaveUp = false
 
   constructor(write: Write, maxBatch: number, logger: Logger) {
@@ -43,11 +47,7 @@ export class Settler {
   async report(attempt: Attempt, outcome: Outcome): Promise<Reported> {
     return new Promise((done) => {
       this.#waiting.push({ attempt, outcome, done })
-      if (!this.#writing) {
-        this.#writing = true
-        // One turn of the event loop, so that handlers which end together are written together.
-        setImmediate(() => void this.#writeAll())
-      }
+      this.#schedule()
     })
   }
 
@@ -56,13 +56,24 @@ export class Settler {
     this.#gaveUp = true
   }
 
-  async #writeAll(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      const some = this.#waiting.splice(0, this.#maxBatch)
-      const reported = await this.#persistently(some)
-      for (const [nth, { done }] of some.entries()) done(reported[nth] as Reported)
-    }
-    this.#writing = false
+  #schedule(): void {
+    if (this.#scheduled || this.#waiting.length === 0 || this.#writing >= maxWriting) return
+    this.#scheduled = true
+    // One turn of the event loop, so that handlers which end together are written together.
+    setImmediate(() => {
+      this.#scheduled = false
+      void this.#writeSome()
+      this.#schedule()
+    })
+  }
+
+  async #writeSome(): Promise<void> {
+    const some = this.#waiting.splice(0, this.#maxBatch)
+    this.#writing += 1
+    const reported = await this.#persistently(some)
+    for (const [nth, { done }] of some.entries()) done(reported[nth] as Reported)
+    this.#writing -= 1
+    this.#schedule()
   }
 
   async #persistently(some: readonly Waiting[]): Promise<Reported[]> {

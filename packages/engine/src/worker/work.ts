@@ -1,3 +1,4 @@
+import { Claims } from '../attempt/claims.ts'
 import type { Context } from '../context.ts'
 import { sql } from '../database/sql.ts'
 import type { Engine } from '../engine.ts'
@@ -19,7 +20,7 @@ export async function work(context: Context, engine: Engine, options: WorkOption
   const unregister = await register(context, { ...checked, workerId: engine.workerId, operations })
   const worker = new Worker(
     {
-      claim: (wanted) => engine.claim(wanted),
+      claims: new Claims(context, engine.workerId, () => engine.sweep()),
       claimJobs: (jobIds, wanted) => engine.claimJobs(jobIds, wanted),
       renew: (attempts) => engine.renew(attempts),
       settleAll: (settlements) => engine.settleAll(settlements),

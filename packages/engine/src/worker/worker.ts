@@ -1,6 +1,8 @@
 import type { Attempt } from '../attempt/attempt.ts'
+import type { Claims } from '../attempt/claims.ts'
 import type { Outcome } from '../attempt/settle.ts'
 import type { Engine } from '../engine.ts'
+import type { Place } from '../lifecycle/claim-plain.ts'
 import type { Logger } from '../logger.ts'
 import type { Operation } from '../operation.ts'
 import { judged, shutdownOutcome } from './judged.ts'
@@ -21,7 +23,7 @@ import type { WakeUp } from './wake-up.ts'
 
 /** What a worker needs of its engine. */
 export interface WorkerPorts {
-  claim: Engine['claim']
+  claims: Pick<Claims, 'plain' | 'ofQueue'>
   claimJobs: Engine['claimJobs']
   renew: Engine['renew']
   settleAll: Engine['settleAll']
@@ -39,6 +41,14 @@ export interface WorkerPorts {
 const firstRetryMs = 100
 const maxRetryMs = 5_000
 const minDueMs = 20
+/** How long to go on from place to place before a queue is looked at from its beginning again. */
+const continueMs = 500
+
+/** A place in a queue's order: everything before it was claimed, unless it came in later. */
+interface Continuation {
+  place: Place
+  until: number
+}
 
 /** Claims and runs jobs until it is stopped. */
 export class Worker {
@@ -52,8 +62,8 @@ export class Worker {
   readonly #pushed: PushedClaims
   readonly #ready: Attempt[] = []
   readonly #running = new Map<Attempt, Promise<void>>()
-  /** Queues that may have due jobs. */
-  readonly #promising = new Set<string>()
+  /** Queues that may have due jobs, with the place to go on from in those of which a claim took all it could. */
+  readonly #promising = new Map<string, Continuation | undefined>()
   #fetching: Promise<void> | undefined
   #fetchScheduled = false
   #stopping = false
@@ -113,7 +123,7 @@ export class Worker {
   }
 
   #look(queues: readonly string[]): void {
-    for (const queue of queues) this.#promising.add(queue)
+    for (const queue of queues) this.#promising.set(queue, undefined)
     this.#scheduleFetch()
   }
 
@@ -135,24 +145,45 @@ export class Worker {
   }
 
   async #fetch(): Promise<void> {
-    for (const queue of this.#promising) {
-      const limit = this.#room()
-      if (limit === 0 || this.#stopping) return
+    for (const [queue, continuation] of this.#promising) {
+      if (this.#room() === 0 || this.#stopping) return
       this.#promising.delete(queue) // before the claim, so that a wake-up during it is not forgotten
-      const claimedAt = performance.now()
       try {
-        const attempts = await this.#ports.claim({ queue, limit, operations: this.#operationNames })
-        for (const attempt of attempts) this.#accept(attempt, claimedAt)
-        if (attempts.length === limit) this.#promising.add(queue)
+        await this.#claim(queue, continuation)
         this.#retryMs = firstRetryMs
       } catch (error) {
         this.#logger.warn({ err: error, queue }, 'claim_failed')
-        this.#promising.add(queue)
+        this.#promising.set(queue, undefined)
         await new Promise((resolve) => setTimeout(resolve, this.#retryMs * (0.5 + Math.random())))
         this.#retryMs = Math.min(maxRetryMs, this.#retryMs * 2)
       }
     }
     await this.#schedulePoll()
+  }
+
+  // First what is quickly claimed, so that it starts; what else there is, unless that was a whole batch, afterwards.
+  async #claim(queue: string, continuation: Continuation | undefined): Promise<void> {
+    const { claims } = this.#ports
+    const operations = this.#operationNames
+    const startedAt = performance.now()
+    const from = continuation !== undefined && startedAt < continuation.until ? continuation : undefined
+    const { attempts, last } = await claims.plain({ queue, operations, limit: this.#room() }, from?.place)
+    for (const attempt of attempts) this.#accept(attempt, startedAt)
+    if (last !== undefined) {
+      if (this.#promising.has(queue)) return // announced meanwhile, so from its beginning
+      this.#promising.set(queue, { place: last, until: from?.until ?? startedAt + continueMs })
+      return
+    }
+    const limit = this.#room()
+    const others = limit === 0 ? undefined : await this.#claimAny({ queue, operations, limit }, attempts.length > 0)
+    if (others === undefined || others === limit) this.#promising.set(queue, undefined)
+  }
+
+  async #claimAny(wanted: { queue: string; operations: string[]; limit: number }, hadSome: boolean): Promise<number> {
+    const startedAt = performance.now()
+    const attempts = await this.#ports.claims.ofQueue(wanted, hadSome ? 'give up' : 'sweep')
+    for (const attempt of attempts) this.#accept(attempt, startedAt)
+    return attempts.length
   }
 
   get #operationNames(): string[] {
@@ -202,7 +233,7 @@ export class Worker {
     this.#startReady()
     this.#pushed.freed()
     // The next job of the slot could not be claimed until now.
-    if (attempt.claimed.slotKey !== undefined) this.#promising.add(attempt.claimed.queue)
+    if (attempt.claimed.slotKey !== undefined) this.#promising.set(attempt.claimed.queue, undefined)
     if (this.#promising.size > 0) this.#scheduleFetch()
   }
 

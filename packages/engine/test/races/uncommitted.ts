@@ -1,5 +1,5 @@
 import type { Db } from '../../src/database/database.ts'
-import { claim, claimById, type Claimed } from '../../src/lifecycle/claim.ts'
+import { claim, claimByIds, type Claimed } from '../../src/lifecycle/claim.ts'
 import { complete, type SettledRow } from '../../src/lifecycle/complete.ts'
 import type { Fence } from '../../src/lifecycle/outcome.ts'
 import { recover, type Recovered } from '../../src/lifecycle/recover.ts'
@@ -21,7 +21,8 @@ export function claiming(limit = 1) {
 }
 
 export function claimingJob(jobId: string) {
-  return (db: Db): Promise<Claimed | undefined> => claimById(db, jobId, { leases, workerId: 'another' })
+  return async (db: Db): Promise<Claimed | undefined> =>
+    (await claimByIds(db, [jobId], { leases, workerId: 'another' }))[0]
 }
 
 export function completing(...fences: readonly Fence[]) {

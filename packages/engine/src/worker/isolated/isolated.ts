@@ -110,7 +110,7 @@ export class IsolatedHandlers {
 }
 
 function settingsOf(context: Context, operations: readonly Operation[]): HandlerSettings {
-  const { operationsModule, maxConnections, connectTimeoutMs } = context.handlerProcess
+  const { operationsModule, maxConnections, connectTimeoutMs, preparedStatements } = context.handlerProcess
   const { maxPayloadBytes, staleMs, retentionMs } = context.limits
   const required = operations.map(({ name }) => name)
   if (operationsModule === undefined) {
@@ -125,6 +125,7 @@ function settingsOf(context: Context, operations: readonly Operation[]): Handler
     url: context.url,
     schema: context.database.t.schema,
     maxConnections,
+    preparedStatements,
     connectTimeoutMs,
     limits: { maxPayloadBytes, staleMs, retentionMs }, // and no more: not everything can be sent
     operationsModule,

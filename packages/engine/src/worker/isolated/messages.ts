@@ -23,6 +23,7 @@ export interface HandlerSettings {
   url: string
   schema: string
   maxConnections: number
+  preparedStatements: boolean
   connectTimeoutMs: number
   limits: EngineLimits
   /** The address of the module that exports the operations. */

@@ -1,0 +1,30 @@
+import { createHash } from 'node:crypto'
+import type pg from 'pg'
+import { sql, type Sql } from './sql.ts'
+
+/*
+ * Statements are prepared: parsed and planned once on every connection of ours, and then only run. A plan that was made
+ * while a table was empty must still be right when it holds a million rows, so the planner may not scan tables where
+ * there is an index, whatever their size is when it plans.
+ */
+
+const names = new Map<string, string>()
+
+/** The same name for the same text, short enough for Postgres. */
+export function statementName(text: string): string {
+  let name = names.get(text)
+  if (name === undefined) {
+    name = `fencepost-${createHash('sha256').update(text).digest('base64url').slice(0, 32)}`
+    names.set(text, name)
+  }
+  return name
+}
+
+/** Sets up a connection of ours. */
+export async function planOnce(client: pg.ClientBase): Promise<void> {
+  await client.query('set plan_cache_mode = force_generic_plan; set enable_seqscan = off')
+}
+
+/** Columns to select where the rest of a transaction belongs to somebody else: he gets the planner as it usually is. */
+export const planAsUsual: Sql = sql`
+  set_config('plan_cache_mode', 'auto', true), set_config('enable_seqscan', 'on', true)`
