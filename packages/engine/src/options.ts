@@ -28,7 +28,7 @@ export interface EngineOptions {
   staleMs?: number
   /** How long finished jobs are kept by retain(). */
   retentionMs?: number
-  /** How long wake-ups are collected before they are sent as one. */
+  /** How long after a wake-up the next ones are collected, to be sent as one. */
   wakeDelayMs?: number
   /** How work is announced to workers, and how the workers of this engine listen: over Postgres, or by rabbitMq(). */
   wakeUp?: 'listen' | WakeUpTransport

@@ -30,6 +30,8 @@ export interface DatabaseOptions {
 }
 
 const repeats = 5
+/** Long enough that a worker with little to do keeps its connections, on which every statement is already planned. */
+const idleMs = 300_000
 
 /** A pool of connections, and everything that talks to Postgres through it. */
 export class Database implements Db {
@@ -43,18 +45,20 @@ export class Database implements Db {
     this.t = relationsOf(options.schema)
     this.#pausePoint = options.pausePoint
     this.#prepared = options.preparedStatements
+    // It is waited for, which the type declared for it does not say.
+    const onConnect: { onConnect?: (client: pg.ClientBase) => Promise<void> } = this.#prepared
+      ? { onConnect: planOnce }
+      : {}
     this.pool = new pg.Pool({
+      ...onConnect,
       connectionString: options.url,
       max: options.maxConnections,
       connectionTimeoutMillis: options.connectTimeoutMs,
+      idleTimeoutMillis: idleMs,
       application_name: 'fencepost',
     })
     // An idle connection that breaks must not end the process; the next statement gets a fresh one.
     this.pool.on('error', options.onConnectionError)
-    // Sent before whatever the connection was made for.
-    if (options.preparedStatements) {
-      this.pool.on('connect', (client) => void planOnce(client).catch(options.onConnectionError))
-    }
   }
 
   /** One statement, committed by itself. Repeated when Postgres broke a deadlock by ending it. */
