@@ -22,7 +22,7 @@ import {
  * that claim() would not: what it cannot judge, it leaves.
  */
 
-/** Where in a queue's order a claim ended. The next one can begin there, and not wade through what is gone. */
+/** Where in a queue's order a claim ended. The next one of that priority can begin there: what is before it is gone. */
 export interface Place {
   priority: number
   /** As Postgres writes it. */
@@ -61,16 +61,17 @@ function inOrder(a: PlainRow, b: PlainRow): number {
 
 const claimingPlain = form<Relations, Claimer & OfQueue & Place>((t, blanks, shape) => {
   const { queue, operations, leases, limit, workerId, priority, runAfter, jobId } = blanks
-  const place = sql`(${priority}::integer, ${runAfter}::timestamptz, ${jobId}::uuid)`
-  const notBefore = shape === 'from' ? sql`and (job.priority, job.run_after, job.job_id) >= ${place}` : sql``
+  // Written so that the index is entered at the place itself.
+  const order =
+    shape === 'from'
+      ? sql`job.priority = ${priority} and (job.run_after, job.job_id) >= (${runAfter}::timestamptz, ${jobId}::uuid)`
+      : sql`job.priority = (select job.priority from ${t.liveJobs} job
+                             where job.status = 'pending' and job.queue = ${queue} order by job.priority limit 1)`
   return sql`
     with due as (
       select job.ctid as place, job.slot_key is null and job.lock_key is null as plain
         from ${t.liveJobs} job
-       where job.status = 'pending' and job.queue = ${queue} ${notBefore}
-         and job.priority = (select job.priority from ${t.liveJobs} job
-                              where job.status = 'pending' and job.queue = ${queue} ${notBefore}
-                              order by job.priority limit 1)
+       where job.status = 'pending' and job.queue = ${queue} and ${order}
          and job.run_after <= ${t.now} and job.operation = any(${operations}::text[]) and ${claimsAllowed(t)}
        order by job.run_after, job.job_id
        limit ${limit}::integer
