@@ -64,11 +64,23 @@ table finished_jobs (
   constraint finished_jobs_pkey PRIMARY KEY (job_id),
   constraint finished_jobs_status CHECK (status = ANY (ARRAY['completed'::text, 'failed'::text, 'cancelled'::text]))
 );
+CREATE INDEX finished_jobs_lately ON fencepost.finished_jobs USING brin (completed_at) WITH (pages_per_range='32', autosummarize='on');
 CREATE INDEX finished_jobs_lock ON fencepost.finished_jobs USING btree (lock_key, job_id) WHERE (lock_key IS NOT NULL);
 CREATE INDEX finished_jobs_parent ON fencepost.finished_jobs USING btree (parent_job_id, status) WHERE (parent_job_id IS NOT NULL);
 CREATE INDEX finished_jobs_pipeline ON fencepost.finished_jobs USING btree (pipeline_id) WHERE (pipeline_id IS NOT NULL);
 CREATE UNIQUE INDEX finished_jobs_pkey ON fencepost.finished_jobs USING btree (job_id);
 CREATE INDEX finished_jobs_unsuccessful ON fencepost.finished_jobs USING btree (status, job_id) WHERE (status <> 'completed'::text);
+
+table idempotency_keys (
+  caller text not null,
+  key text not null,
+  request_hash bytea not null,
+  answer text,
+  created_at timestamp with time zone not null,
+  constraint idempotency_keys_pkey PRIMARY KEY (caller, key)
+);
+CREATE INDEX idempotency_keys_age ON fencepost.idempotency_keys USING btree (created_at);
+CREATE UNIQUE INDEX idempotency_keys_pkey ON fencepost.idempotency_keys USING btree (caller, key);
 
 table job_steps (
   id bigint not null,
@@ -184,7 +196,24 @@ table stored_events (
   constraint stored_events_level CHECK (level = ANY (ARRAY['info'::text, 'warning'::text, 'error'::text])),
   constraint stored_events_pkey PRIMARY KEY (job_id, id)
 );
+CREATE INDEX stored_events_lately ON fencepost.stored_events USING brin (id) WITH (pages_per_range='32', autosummarize='on');
 CREATE UNIQUE INDEX stored_events_pkey ON fencepost.stored_events USING btree (job_id, id);
+
+table tokens (
+  token_id text not null,
+  name text not null,
+  role text not null,
+  hash bytea not null,
+  created_at timestamp with time zone not null,
+  created_by text,
+  last_used_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  revoked_by text,
+  constraint tokens_hash CHECK (octet_length(hash) = 32),
+  constraint tokens_pkey PRIMARY KEY (token_id),
+  constraint tokens_role CHECK (role = ANY (ARRAY['viewer'::text, 'operator'::text, 'admin'::text]))
+);
+CREATE UNIQUE INDEX tokens_pkey ON fencepost.tokens USING btree (token_id);
 
 table workers (
   worker_id text not null,

@@ -25,20 +25,39 @@ export interface DatabaseOptions {
   connectTimeoutMs: number
   pausePoint?: PausePoint | undefined
   onConnectionError: (error: Error) => void
+  /** Called after whatever may have written events was committed. */
+  onWritten?: (() => void) | undefined
 }
 
 const repeats = 5
+
+/** The statements that write events by themselves, outside a transaction of ours. */
+const writers: ReadonlySet<string> = new Set([
+  'submit.jobs',
+  'claim',
+  'complete',
+  'fail',
+  'retry',
+  'retry_later',
+  'release',
+  'emit',
+  'recover',
+  'delete',
+  'close',
+])
 
 /** A pool of connections, and everything that talks to Postgres through it. */
 export class Database implements Db {
   readonly t: Relations
   readonly pool: pg.Pool
   readonly #pausePoint: PausePoint | undefined
+  readonly #onWritten: (() => void) | undefined
   #closed: Promise<void> | undefined
 
   constructor(options: DatabaseOptions) {
     this.t = relationsOf(options.schema)
     this.#pausePoint = options.pausePoint
+    this.#onWritten = options.onWritten
     this.pool = new pg.Pool({
       connectionString: options.url,
       max: options.maxConnections,
@@ -51,7 +70,9 @@ export class Database implements Db {
 
   /** One statement, committed by itself. Repeated when Postgres broke a deadlock by ending it. */
   async query<Row>(name: string, statement: Sql): Promise<Row[]> {
-    return repeated(() => this.#with(name, (client) => this.#run<Row>(client, name, statement, 'unknown')))
+    const rows = await repeated(() => this.#with(name, (client) => this.#run<Row>(client, name, statement, 'unknown')))
+    if (rows.length > 0 && writers.has(name)) this.#onWritten?.()
+    return rows
   }
 
   /** Several statements, committed together or not at all. Repeated, as a whole, after a deadlock. */
@@ -71,6 +92,7 @@ export class Database implements Db {
         throw error
       }
       await this.#commit(client, name)
+      this.#onWritten?.()
       return value
     })
   }
