@@ -1,10 +1,11 @@
+import { routes } from '@fencepost/client'
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { Access } from './access/access.ts'
 import { isLoopback } from './access/loopback.ts'
 import { RateLimit } from './access/rate-limit.ts'
 import { countTokens } from './access/tokens.ts'
-import type { Endpoint } from './endpoint.ts'
+import { endpoint, type Endpoint } from './endpoint.ts'
 import { AllFeed } from './events/all-feed.ts'
 import { eventEndpoints, type Live } from './events/endpoints.ts'
 import { JobFeed } from './events/job-feed.ts'
@@ -14,6 +15,7 @@ import { createApp } from './http/app.ts'
 import { jobEndpoints } from './jobs/endpoints.ts'
 import { presenter } from './jobs/present.ts'
 import { submitEndpoint } from './jobs/submit.ts'
+import { Meter } from './metrics/meter.ts'
 import { descriptionEndpoints } from './openapi/endpoints.ts'
 import {
   checkServerOptions,
@@ -43,15 +45,23 @@ export async function openServer(options: ServerOptions): Promise<Server> {
   const state = { closing: false }
   const access = new Access(engine.database, { loopback: isLoopback(host) })
   const rateLimit = new RateLimit({ perSecond: checked.rateLimitPerSecond, burst: checked.rateLimitBurst })
+  const meter = new Meter({
+    ...checked,
+    streams: () => live.streams.size,
+    more: checked.applications.flatMap(({ metrics }) => metrics ?? []),
+  })
   const app = createApp(
-    endpointsOf(checked, access, live),
+    endpointsOf(checked, access, live, meter),
     { access, rateLimit, closing: () => state.closing },
     checked,
   )
+  app.addHook('onResponse', async ({ method, routeOptions }, { statusCode }) => {
+    meter.answered(method, routeOptions.url ?? 'unknown', statusCode)
+  })
   try {
     await app.listen({ host, port })
   } catch (error) {
-    await closeLive(live)
+    await Promise.all([closeLive(live), meter.close()])
     throw new ServerStartError(
       'address_unavailable',
       `Cannot listen on ${host}:${port}: ${(error as Error).message}.`,
@@ -68,13 +78,14 @@ export async function openServer(options: ServerOptions): Promise<Server> {
     port: bound,
     close: () => {
       state.closing = true
-      closed ??= close(app, live, upkeep, checked)
+      live.streams.close()
+      closed ??= close(app, [() => closeLive(live), () => upkeep.close(), () => meter.close()], checked)
       return closed
     },
   }
 }
 
-function endpointsOf(options: CheckedServerOptions, access: Access, live: Live): readonly Endpoint[] {
+function endpointsOf(options: CheckedServerOptions, access: Access, live: Live, meter: Meter): readonly Endpoint[] {
   const { engine, applications } = options
   const present = presenter(engine, applications)
   const endpoints = [
@@ -84,6 +95,7 @@ function endpointsOf(options: CheckedServerOptions, access: Access, live: Live):
     ...serviceEndpoints(engine, present),
     ...tokenEndpoints(engine, access, (tokenId) => live.streams.revoked(tokenId)),
     ...healthEndpoints(engine),
+    endpoint(routes.metrics, async () => ({ body: await meter.text() })),
     ...applications.flatMap((application) => application.endpoints?.(engine, present) ?? []),
   ]
   return [...endpoints, ...descriptionEndpoints(endpoints)]
@@ -106,15 +118,12 @@ async function closeLive({ jobFeed, allFeed, listening, streams }: Live): Promis
 
 async function close(
   app: FastifyInstance,
-  live: Live,
-  upkeep: Upkeep,
+  parts: readonly (() => Promise<void>)[],
   { closeDelayMs, closeTimeoutMs }: CheckedServerOptions,
 ): Promise<void> {
-  live.streams.close()
-  if (closeDelayMs > 0) await new Promise((resolve) => setTimeout(resolve, closeDelayMs))
+  await new Promise((resolve) => setTimeout(resolve, closeDelayMs))
   const timer = setTimeout(() => app.server.closeAllConnections(), closeTimeoutMs)
   await app.close()
   clearTimeout(timer)
-  await closeLive(live)
-  await upkeep.close()
+  await Promise.all(parts.map((part) => part()))
 }

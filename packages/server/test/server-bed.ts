@@ -119,9 +119,8 @@ async function http(url: string, method: string, path: string, init: HttpInit): 
     ...(body === undefined ? {} : { body }),
   })
   const text = await response.text()
-  const json: unknown = response.headers.get('content-type')?.startsWith('application/json')
-    ? JSON.parse(text)
-    : undefined
+  const isJson = text !== '' && response.headers.get('content-type')?.startsWith('application/json') === true
+  const json: unknown = isJson ? JSON.parse(text) : undefined
   const refused = errorAnswer.strict().safeParse(json)
   return { status: response.status, headers: response.headers, text, json, code: refused.data?.error.code }
 }

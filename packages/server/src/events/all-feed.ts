@@ -2,7 +2,7 @@ import type { EngineDatabase, JobEvent, Logger } from '@fencepost/engine'
 import { Horizon } from './horizon.ts'
 import type { OnEvents } from './job-feed.ts'
 import { Pulse } from './pulse.ts'
-import { readLately } from './read.ts'
+import { readLately, readSnapshot } from './read.ts'
 
 /** A transition that takes longer than this to commit is not told; its job's own events have it. */
 const latelyMs = 60_000
@@ -23,7 +23,12 @@ export class AllFeed {
 
   constructor(database: EngineDatabase, options: { pollMs: number; logger: Logger }) {
     this.#database = database
-    this.#pulse = new Pulse({ ...options, read: () => this.#read(), wanted: () => this.#listeners.size > 0 })
+    this.#pulse = new Pulse({
+      ...options,
+      restPerRead: 4,
+      read: () => this.#read(),
+      wanted: () => this.#listeners.size > 0,
+    })
   }
 
   /** Nothing up to this id will be told any more. */
@@ -70,9 +75,8 @@ export class AllFeed {
   }
 
   async #begin(): Promise<void> {
-    const nothing = { past: 2n ** 62n, since: undefined, secondsAgo: 0 }
-    const { snapshot } = await readLately(this.#database, nothing, [])
-    const past = snapshot.lastId > startMargin ? snapshot.lastId - startMargin : 0n
+    const { lastId } = await readSnapshot(this.#database)
+    const past = lastId > startMargin ? lastId - startMargin : 0n
     const there = await readLately(this.#database, { past, since: undefined, secondsAgo: latelyMs / 1000 }, [])
     this.#horizon = new Horizon()
     this.#seen = new Set(there.events.map(({ id }) => id))

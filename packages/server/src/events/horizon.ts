@@ -34,18 +34,22 @@ export interface Floor {
   ts: string | undefined
 }
 
-const settleMs = 5_000
-const markEveryMs = 1_000
-
 export class Horizon {
+  readonly #settleMs: number
+  readonly #markEveryMs: number
   /** Every id up to this one has been seen by whoever read since. */
   floor: Floor = { id: 0n, ts: undefined }
   #marks: Mark[] = []
   #previous: Snapshot | undefined
 
+  constructor({ settleMs = 5_000, markEveryMs = 1_000 } = {}) {
+    this.#settleMs = settleMs
+    this.#markEveryMs = markEveryMs
+  }
+
   /** Takes in what a read saw. The floor may rise: to what this very read has covered, never further. */
   saw(snapshot: Snapshot, nowMs = performance.now()): void {
-    const settled = this.#marks.findLastIndex((mark) => mark.xmax <= snapshot.xmin && nowMs - mark.at >= settleMs)
+    const settled = this.#marks.findLastIndex((mark) => mark.xmax <= snapshot.xmin && nowMs - mark.at >= this.#settleMs)
     const mark = this.#marks[settled]
     if (mark !== undefined) {
       this.floor = { id: mark.lastId, ts: mark.ts }
@@ -54,7 +58,7 @@ export class Horizon {
     // The last id of the read before: its statement read it before this statement's snapshot was taken.
     const { lastId, ts } = this.#previous ?? { lastId: undefined, ts: undefined }
     const latest = this.#marks.at(-1)
-    if (lastId !== undefined && ts !== undefined && nowMs - (latest?.at ?? -Infinity) >= markEveryMs) {
+    if (lastId !== undefined && ts !== undefined && nowMs - (latest?.at ?? -Infinity) >= this.#markEveryMs) {
       this.#marks.push({ at: nowMs, xmax: snapshot.xmax, lastId, ts })
     }
     this.#previous = snapshot

@@ -22,7 +22,7 @@ export class JobFeed {
 
   constructor(database: EngineDatabase, options: { pollMs: number; logger: Logger }) {
     this.#database = database
-    this.#pulse = new Pulse({ ...options, read: () => this.#read(), wanted: () => this.#jobs.size > 0 })
+    this.#pulse = new Pulse({ ...options, restPerRead: 1, read: () => this.#read(), wanted: () => this.#jobs.size > 0 })
   }
 
   /** Nothing up to this id will be told any more. */

@@ -1,14 +1,22 @@
 import type { Logger } from '@fencepost/engine'
 
 const retryMs = 1_000
-// A read that takes long is not repeated so often that it becomes a load.
-const restPerRead = 4
+
+export interface PulseOptions {
+  read: () => Promise<void>
+  wanted: () => boolean
+  pollMs: number
+  /** How many times as long as a read took it rests before the next: a slow one must not become a load. */
+  restPerRead: number
+  logger: Logger
+}
 
 /** Reads again and again while somebody wants it: when told to, and after `pollMs` all the same. One read at a time. */
 export class Pulse {
   readonly #read: () => Promise<void>
   readonly #wanted: () => boolean
   readonly #pollMs: number
+  readonly #restPerRead: number
   readonly #logger: Logger
   #waiting: (() => void)[] = []
   #timer: NodeJS.Timeout | undefined
@@ -18,10 +26,11 @@ export class Pulse {
   #restUntil = 0
   #closed = false
 
-  constructor(options: { read: () => Promise<void>; wanted: () => boolean; pollMs: number; logger: Logger }) {
+  constructor(options: PulseOptions) {
     this.#read = options.read
     this.#wanted = options.wanted
     this.#pollMs = options.pollMs
+    this.#restPerRead = options.restPerRead
     this.#logger = options.logger
   }
 
@@ -74,7 +83,7 @@ export class Pulse {
       this.#waiting.push(...waiting)
     }
     const now = performance.now()
-    this.#restUntil = now + (now - startedAt > this.#pollMs / 5 ? (now - startedAt) * restPerRead : 0)
+    this.#restUntil = now + (now - startedAt) * this.#restPerRead
     this.#reading = undefined
     this.#schedule(this.#failing ? retryMs : this.#told ? 0 : this.#pollMs)
   }

@@ -110,6 +110,11 @@ async function read(db: Db, name: string, events: Sql, seen: readonly string[]):
   }
 }
 
+/** The state of the database alone. */
+export async function readSnapshot(db: Db): Promise<Snapshot> {
+  return (await readJobs(db, [], 0n, [])).snapshot
+}
+
 /** How many events of a job there are up to an id. */
 export async function countUpTo(db: Db, jobId: string, eventId: string): Promise<number> {
   const { t } = db

@@ -16,7 +16,8 @@ export function refuse(error: unknown, request: FastifyRequest, reply: FastifyRe
 
 /** What Fastify itself refuses, in our words. */
 function frameworkRefusal(error: unknown): ApiError | undefined {
-  switch ((error as { code?: unknown } | null)?.code) {
+  const { code, statusCode } = error as { code?: unknown; statusCode?: unknown }
+  switch (code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
       return new ApiError('body_too_large', 'The body is larger than is allowed.')
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
@@ -28,9 +29,10 @@ function frameworkRefusal(error: unknown): ApiError | undefined {
       return new ApiError('http_malformed', 'The address is not a valid URL.')
     case 'FST_ERR_MAX_PARAM_LENGTH':
       return new ApiError('route_unknown', 'There is no such route.')
-    case 'FST_ERR_ASYNC_CONSTRAINT':
     default:
-      return undefined
+      return String(code).startsWith('FST_') && Number(statusCode) < 500
+        ? new ApiError('http_malformed', 'The request cannot be understood.')
+        : undefined
   }
 }
 
