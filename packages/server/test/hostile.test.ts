@@ -186,8 +186,8 @@ describe('methods and paths', () => {
 
   test.each(['PROPFIND', 'TRACE', 'QUERY', 'LINK', 'MKCOL'])('%s is refused', async (method) => {
     const answer = await raw(`${method} /jobs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`)
-    expect(answer).toMatch(/^HTTP\/1.1 (400|405) /)
-    expect(answer).toMatch(/"code":"(method_not_allowed|http_malformed)"/)
+    expect(answer).toMatch(/^HTTP\/1.1 405 /)
+    expect(answer).toContain('"code":"method_not_allowed"')
   })
 
   test.each([

@@ -67,9 +67,10 @@ export function createApp(endpoints: readonly Endpoint[], gate: Gate, options: C
     }
     gate.rateLimit.take(`address ${request.ip}`)
     checkOrigin(request, reply, options)
+    // Now, not in the handler for what is not found: some methods are refused for their body before they get there.
+    if (request.is404) await answerUnknown(endpoints, request, reply, options)
   })
   for (const endpoint of endpoints) register(app, endpoint, gate)
-  app.setNotFoundHandler((request, reply) => answerUnknown(endpoints, request, reply, options))
   return app
 }
 
@@ -109,19 +110,19 @@ function send(
   return reply.type('application/json; charset=utf-8').send(JSON.stringify(body))
 }
 
-function answerUnknown(
+async function answerUnknown(
   endpoints: readonly Endpoint[],
   request: FastifyRequest,
   reply: FastifyReply,
   options: CheckedServerOptions,
-): void {
+): Promise<void> {
   const path = request.url.split('?')[0] ?? ''
   const there = endpoints.filter(({ route }) => patternOf(route).test(path)).map(({ route }) => route.method)
   if (there.length === 0) throw new ApiError('route_unknown', 'There is no such route.')
   const { origin } = request.headers
   const isPreflight = request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined
   if (isPreflight && origin !== undefined && options.corsOrigins.includes(origin)) {
-    void reply.code(204).headers(preflightHeaders).send()
+    await reply.code(204).headers(preflightHeaders).send()
     return
   }
   const allow = [...new Set(there.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])))].join(', ')
