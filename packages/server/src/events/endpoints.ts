@@ -27,12 +27,12 @@ export function eventEndpoints(engine: Engine, live: Live): readonly Endpoint[] 
     endpoint(routes.jobEvents, async ({ params, query, caller, request }) => {
       const job = await existing(engine, params.job_id)
       const { after, limit } = query
+      const from = jobCursor(request.headers['last-event-id'] ?? after ?? '0')
       if (!wantsStream(request)) {
-        const options = { ...(after === undefined ? {} : { after }), ...(limit === undefined ? {} : { limit }) }
+        const options = { after: from.after, ...(limit === undefined ? {} : { limit }) }
         const body = (await engine.events(job.jobId, options)).map(eventJson)
         return { body }
       }
-      const from = jobCursor(request.headers['last-event-id'] ?? after ?? '0')
       live.streams.requireRoom()
       return {
         stream: async (reply) => {
@@ -86,6 +86,7 @@ class JobViewer {
 
   /** Past events first, then live ones, until the job or the viewer is gone. */
   async view(from: JobCursor, finished: boolean): Promise<void> {
+    this.#stream.begin()
     try {
       if (!finished) await this.#watch()
       const ended = await this.#catchUp(await this.#start(from))
@@ -179,6 +180,7 @@ async function viewAll(live: Live, stream: Stream, resumeAt: bigint | undefined)
         else waiting.push(...events)
       }),
     )
+    stream.begin()
     if (resumeAt !== undefined) send(await allFeed.since(resumeAt))
     const missed = waiting
     waiting = undefined

@@ -12,17 +12,23 @@ export class Stream {
   readonly tokenId: string | undefined
   readonly #reply: FastifyReply
   readonly #onEnd: (() => void)[] = []
+  #begun = false
   #ended = false
 
   constructor(reply: FastifyReply, tokenId: string | undefined) {
     this.tokenId = tokenId
     this.#reply = reply
-    const headers = reply.getHeaders() as Record<string, string>
     reply.hijack()
     reply.raw.on('close', () => this.#end())
     reply.raw.on('error', () => this.#end()) // a viewer who hung up
-    reply.raw.writeHead(200, {
-      ...headers,
+  }
+
+  /** Sends the headers: from here on the viewer knows that nothing passes him by. */
+  begin(): void {
+    if (this.#ended || this.#begun) return
+    this.#begun = true
+    this.#reply.raw.writeHead(200, {
+      ...(this.#reply.getHeaders() as Record<string, string>),
       'content-type': 'text/event-stream; charset=utf-8',
       'x-accel-buffering': 'no',
       connection: 'keep-alive',
@@ -51,6 +57,7 @@ export class Stream {
   /** Ends it, with an event that says why. */
   close(reason: StreamClosed['reason']): void {
     if (this.#ended) return
+    this.begin()
     const data: StreamClosed = { reason }
     this.#reply.raw.end(`event: ${streamClosedEvent}\ndata: ${JSON.stringify(data)}\n\n`)
     this.#end()
@@ -67,7 +74,7 @@ export class Stream {
   }
 
   #write(text: string): void {
-    if (this.#ended) return
+    if (this.#ended || !this.#begun) return
     const { raw } = this.#reply
     raw.write(text)
     if (raw.writableLength <= maxUnreadBytes) return
