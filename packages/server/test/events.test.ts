@@ -75,6 +75,32 @@ describe('the stream of a job', () => {
     expect(took[10]).toBeLessThan(100)
   })
 
+  test('is told by a worker that listens, without looking by itself', async () => {
+    const server = await on.open({ eventPollMs: 3_600_000 })
+    const worker = await on.bed.open()
+    const stop = new AbortController()
+    const working = worker.work({ signal: stop.signal, queues: ['elsewhere'] })
+    await expect.poll(listeners).toBe(1)
+    const jobId = await submitted(on.engine.submit(echo, {}))
+    const attempt = await claimOne(worker)
+    const viewer = await open(`/jobs/${jobId}/events`, {}, server.url)
+    await viewer.until(2)
+    await expect.poll(listeners).toBe(2)
+    // The worker hears that somebody views a moment after the viewer is there.
+    await expect
+      .poll(async () => {
+        await attempt.emit('echo.tick')
+        return viewer.received.length
+      })
+      .toBeGreaterThan(4)
+    await worker.complete(attempt, {})
+    await viewer.ended
+    expect(names(viewer).slice(-2)).toEqual(['job.completed', streamClosedEvent])
+    stop.abort()
+    await working
+    await server.close()
+  })
+
   test('is resumed after the last event that was received', async () => {
     const { jobId, attempt } = await begun()
     for (let nth = 0; nth < 3; nth += 1) await attempt.emit(`echo.n${nth}`)

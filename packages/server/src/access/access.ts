@@ -3,6 +3,7 @@ import type { EngineDatabase } from '@fencepost/engine'
 import type { FastifyRequest } from 'fastify'
 import type { Caller } from '../endpoint.ts'
 import { ApiError } from '../error.ts'
+import { checkLoopbackName } from './origin.ts'
 import { countTokens, findToken } from './tokens.ts'
 
 /*
@@ -28,7 +29,7 @@ export class Access {
   /** The caller, or a refusal. */
   async admit(request: FastifyRequest, { role }: Route): Promise<Caller> {
     if (role === 'public') return nobody
-    const caller = await this.#identify(request.headers.authorization)
+    const caller = await this.#identify(request)
     if (allows(caller.role, role)) return caller
     throw new ApiError('role_insufficient', `This takes the role ${role}; the token has the role ${caller.role}.`, {
       details: { needed: role, role: caller.role },
@@ -49,9 +50,13 @@ export class Access {
     this.#openUntil = 0
   }
 
-  async #identify(authorization: string | undefined): Promise<Caller> {
+  async #identify(request: FastifyRequest): Promise<Caller> {
+    const { authorization } = request.headers
     if (authorization === undefined) {
-      if (await this.isOpen()) return local
+      if (await this.isOpen()) {
+        checkLoopbackName(request)
+        return local
+      }
       throw unauthorized('token_missing', 'Give a token: Authorization: Bearer fp_….')
     }
     const given = /^Bearer +(\S+) *$/i.exec(authorization)?.[1]

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Route } from '@fencepost/client'
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Access } from '../access/access.ts'
-import { checkLoopbackName, checkOrigin, preflightHeaders } from '../access/origin.ts'
+import { checkOrigin, preflightHeaders } from '../access/origin.ts'
 import type { RateLimit } from '../access/rate-limit.ts'
 import type { Caller, Endpoint } from '../endpoint.ts'
 import { ApiError } from '../error.ts'
@@ -81,7 +81,6 @@ function register(app: FastifyInstance, { route, handle }: Endpoint, gate: Gate)
     url: route.path.replace(/\{(\w+)\}/g, ':$1'),
     // Before the body is read: nobody without a token makes the server parse anything.
     onRequest: async (request) => {
-      if (route.role !== 'public' && (await gate.access.isOpen())) checkLoopbackName(request)
       const caller = await gate.access.admit(request, route)
       if (caller.tokenId !== undefined) gate.rateLimit.take(`token ${caller.tokenId}`)
       callers.set(request, caller)
