@@ -143,37 +143,6 @@ describe('the stream of a job', () => {
     expect(names(complete)).toEqual(['job.completed', streamClosedEvent])
   })
 
-  test('of a hundred viewers takes one listening connection and none of the pool', async () => {
-    const { jobId, attempt } = await begun()
-    const connections = async () =>
-      (
-        await on.bed.query(
-          `select from pg_stat_activity where datname = current_database() and application_name = 'fencepost'`,
-        )
-      ).length
-    // The pool opens as many as it may when many ask at once; let it.
-    await Promise.all(Array.from({ length: 50 }, () => on.engine.drain()))
-    const before = await connections()
-    const hundred = await Promise.all(Array.from({ length: 100 }, () => open(`/jobs/${jobId}/events`)))
-    await Promise.all(hundred.map((viewer) => viewer.until(2)))
-    expect(await listeners()).toBe(1)
-    for (let nth = 0; nth < 1000; nth += 1) await attempt.emit('echo.tick', { fields: { nth } })
-    await on.engine.complete(attempt, {})
-    await Promise.all(hundred.map((viewer) => viewer.ended))
-    const ticks = Array.from({ length: 1000 }, (_, nth) => nth)
-    for (const viewer of hundred) {
-      const seen = viewer.received.filter(({ event }) => event === 'echo.tick').map(({ data }) => data.fields?.['nth'])
-      expect(seen).toEqual(ticks)
-      expect(names(viewer).slice(-2)).toEqual(['job.completed', streamClosedEvent])
-    }
-    expect(await connections()).toBe(before)
-    const idle = await on.bed.query<{ state: string }>(
-      `select state from pg_stat_activity where datname = current_database() and application_name = 'fencepost'
-         and state <> 'idle'`,
-    )
-    expect(idle).toEqual([])
-  })
-
   test('is kept alive by pings', async () => {
     const { jobId } = await begun()
     const viewer = await open(`/jobs/${jobId}/events`)

@@ -141,14 +141,16 @@ class JobViewer {
 
   #send(events: readonly JobEvent[]): void {
     const { floor } = this.#live.jobFeed
+    const news = []
     for (const event of events) {
       if (this.#sent.has(event.id)) continue
       const id = BigInt(event.id)
       this.#sent.add(event.id)
       this.#count += 1
       if (id > this.#largest) this.#largest = id
-      this.#stream.event(event, `${this.#largest}.${this.#count}`)
+      news.push({ event, id: `${this.#largest}.${this.#count}` })
     }
+    this.#stream.events(news)
     if (this.#early !== undefined) return // it may hold, for a while, what the feed will not tell again
     for (const id of this.#sent) if (BigInt(id) <= floor) this.#sent.delete(id)
   }
@@ -165,11 +167,9 @@ async function viewAll(live: Live, stream: Stream, resumeAt: bigint | undefined)
   let waiting: JobEvent[] | undefined = []
   const send = (events: readonly JobEvent[]) => {
     const { floor } = allFeed
-    for (const event of events) {
-      if (sent.has(event.id)) continue
-      sent.add(event.id)
-      stream.event(event, `${event.id}.${floor}`)
-    }
+    const news = events.filter(({ id }) => !sent.has(id))
+    for (const { id } of news) sent.add(id)
+    stream.events(news.map((event) => ({ event, id: `${event.id}.${floor}` })))
     if (waiting !== undefined) return
     for (const id of sent) if (BigInt(id) <= floor) sent.delete(id)
   }

@@ -7,6 +7,15 @@ import { eventJson } from '../jobs/present.ts'
 const maxUnreadBytes = 1_048_576
 const reconnectMs = 1_000
 
+// The feed gives all viewers the same event: it is written as JSON once.
+const written = new WeakMap<JobEvent, string>()
+
+function dataOf(event: JobEvent): string {
+  const data = written.get(event) ?? JSON.stringify(eventJson(event))
+  written.set(event, data)
+  return data
+}
+
 /** One viewer's text/event-stream. */
 export class Stream {
   readonly tokenId: string | undefined
@@ -46,8 +55,10 @@ export class Stream {
     else this.#onEnd.push(callback)
   }
 
-  event(event: JobEvent, id: string): void {
-    this.#write(`id: ${id}\nevent: ${event.event}\ndata: ${JSON.stringify(eventJson(event))}\n\n`)
+  /** Sends events, each with the id that resumes after it, in one piece. */
+  events(events: readonly { event: JobEvent; id: string }[]): void {
+    if (events.length === 0) return
+    this.#write(events.map(({ event, id }) => `id: ${id}\nevent: ${event.event}\ndata: ${dataOf(event)}\n\n`).join(''))
   }
 
   ping(): void {
