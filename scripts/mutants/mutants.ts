@@ -287,7 +287,7 @@ export const mutants: readonly Mutant[] = [
     name: 'http: a feed that reads only past the largest id it has seen',
     file: `${server}/src/events/job-feed.ts`,
     find: 'readJobs(this.#database, [...jobs.keys()], this.floor, seen)',
-    replace: 'readJobs(this.#database, [...jobs.keys()], BigInt(seen.sort((a, b) => a - b).at(-1) ?? 0), seen)',
+    replace: 'readJobs(this.#database, [...jobs.keys()], BigInt(Math.max(Number(this.floor), ...seen)), seen)',
     tests: [api('events')],
   },
   {
