@@ -64,11 +64,23 @@ table finished_jobs (
   constraint finished_jobs_pkey PRIMARY KEY (job_id),
   constraint finished_jobs_status CHECK (status = ANY (ARRAY['completed'::text, 'failed'::text, 'cancelled'::text]))
 );
+CREATE INDEX finished_jobs_lately ON fencepost.finished_jobs USING brin (completed_at) WITH (pages_per_range='32', autosummarize='on');
 CREATE INDEX finished_jobs_lock ON fencepost.finished_jobs USING btree (lock_key, job_id) WHERE (lock_key IS NOT NULL);
 CREATE INDEX finished_jobs_parent ON fencepost.finished_jobs USING btree (parent_job_id, status) WHERE (parent_job_id IS NOT NULL);
 CREATE INDEX finished_jobs_pipeline ON fencepost.finished_jobs USING btree (pipeline_id) WHERE (pipeline_id IS NOT NULL);
 CREATE UNIQUE INDEX finished_jobs_pkey ON fencepost.finished_jobs USING btree (job_id);
 CREATE INDEX finished_jobs_unsuccessful ON fencepost.finished_jobs USING btree (status, job_id) WHERE (status <> 'completed'::text);
+
+table idempotency_keys (
+  caller text not null,
+  key text not null,
+  request_hash bytea not null,
+  answer text,
+  created_at timestamp with time zone not null,
+  constraint idempotency_keys_pkey PRIMARY KEY (caller, key)
+);
+CREATE INDEX idempotency_keys_age ON fencepost.idempotency_keys USING btree (created_at);
+CREATE UNIQUE INDEX idempotency_keys_pkey ON fencepost.idempotency_keys USING btree (caller, key);
 
 table job_steps (
   id bigint not null,
@@ -129,7 +141,7 @@ END),
   constraint live_jobs_status CHECK (status = ANY (ARRAY['pending'::text, 'running'::text]))
 ) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=1000);
 CREATE INDEX live_jobs_claim ON fencepost.live_jobs USING btree (queue, priority, run_after, job_id) WHERE (status = 'pending'::text);
-CREATE INDEX live_jobs_due ON fencepost.live_jobs USING btree (run_after) WHERE (status = 'pending'::text);
+CREATE INDEX live_jobs_due ON fencepost.live_jobs USING btree (run_after) WHERE ((status = 'pending'::text) AND (attempt_id IS NULL));
 CREATE INDEX live_jobs_lock ON fencepost.live_jobs USING btree (lock_key) WHERE (lock_key IS NOT NULL);
 CREATE UNIQUE INDEX live_jobs_one_active_per_dedup_key ON fencepost.live_jobs USING btree (dedup_key) WHERE (dedup_key IS NOT NULL);
 CREATE UNIQUE INDEX live_jobs_one_running_per_slot ON fencepost.live_jobs USING btree (slot_key) WHERE ((status = 'running'::text) AND (slot_key IS NOT NULL));
@@ -187,7 +199,24 @@ table stored_events (
   constraint stored_events_level CHECK (level = ANY (ARRAY['info'::text, 'warning'::text, 'error'::text])),
   constraint stored_events_pkey PRIMARY KEY (job_id, id)
 );
+CREATE INDEX stored_events_lately ON fencepost.stored_events USING brin (id) WITH (pages_per_range='32', autosummarize='on');
 CREATE UNIQUE INDEX stored_events_pkey ON fencepost.stored_events USING btree (job_id, id);
+
+table tokens (
+  token_id text not null,
+  name text not null,
+  role text not null,
+  hash bytea not null,
+  created_at timestamp with time zone not null,
+  created_by text,
+  last_used_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  revoked_by text,
+  constraint tokens_hash CHECK (octet_length(hash) = 32),
+  constraint tokens_pkey PRIMARY KEY (token_id),
+  constraint tokens_role CHECK (role = ANY (ARRAY['viewer'::text, 'operator'::text, 'admin'::text]))
+);
+CREATE UNIQUE INDEX tokens_pkey ON fencepost.tokens USING btree (token_id);
 
 table workers (
   worker_id text not null,
@@ -281,7 +310,7 @@ view job_queue as
     NULL::uuid AS attempt_id,
     live_jobs.attempts AS attempt_count
    FROM fencepost.live_jobs
-  WHERE live_jobs.status = 'pending'::text
+  WHERE live_jobs.status = 'pending'::text AND live_jobs.attempt_id IS NULL
 UNION ALL
  SELECT live_jobs.job_id,
     live_jobs.submitted_at AS enqueued_at,

@@ -81,8 +81,9 @@ with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_
 
 -- The claim's order, exactly. Future jobs sort behind the due ones of their priority.
 create index live_jobs_claim on live_jobs (queue, priority, run_after, job_id) where status = 'pending';
--- The autoscaler's count, which asks for no queue. Small: the times of a bulk submission are all the same.
-create index live_jobs_due on live_jobs (run_after) where status = 'pending';
+-- The autoscaler's count, which asks for no queue. Small: the times of a bulk submission are all the same. A pending job
+-- never has an attempt_id; that it says so keeps claims, which do not, from ever being planned over this index.
+create index live_jobs_due on live_jobs (run_after) where status = 'pending' and attempt_id is null;
 -- What the sweep and the autoscaler read. No index holds lease_until: renewing must stay a heap-only update.
 create index live_jobs_running on live_jobs (job_id) where status = 'running';
 create unique index live_jobs_one_running_per_slot on live_jobs (slot_key)
@@ -241,7 +242,7 @@ create view job_queue as
 select job_id, submitted_at as enqueued_at, run_after as visible_at, null::timestamptz as claimed_at,
        null::text as claimed_by, null::uuid as attempt_id, attempts as attempt_count
   from live_jobs
- where status = 'pending'
+ where status = 'pending' and attempt_id is null
 union all
 select job_id, submitted_at, case when lease_until <= clock() then lease_until else run_after end,
        case when lease_until <= clock() then null else locked_at end,

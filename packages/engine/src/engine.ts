@@ -4,9 +4,11 @@ import type { Attempt } from './attempt/attempt.ts'
 import { Claims, type EngineClaimOptions } from './attempt/claims.ts'
 import { execute, outcomeOf, outcomeOfError } from './attempt/run.ts'
 import { afterwards, reject, settle, settleAll, type Outcome } from './attempt/settle.ts'
+import { listStepsOf, type Step } from './attempt/step.ts'
 import { checkInteger, checkKey, storableText } from './check.ts'
 import type { Context } from './context.ts'
-import type { CallerClient, Db } from './database/database.ts'
+import type { CallerClient, Database, Db } from './database/database.ts'
+import { schemaVersion, type SchemaVersion } from './database/migrate.ts'
 import type { Sql } from './database/sql.ts'
 import { FencepostError } from './errors.ts'
 import { checkId } from './ids.ts'
@@ -27,6 +29,7 @@ import { listEvents, type EventsOptions, type JobEvent } from './read/events.ts'
 import { getJob, type Job } from './read/job.ts'
 import { listJobs, type ListOptions } from './read/list.ts'
 import { getPipeline, unfinishedOf, type Pipeline } from './read/pipeline.ts'
+import { watchEvents } from './read/watch-events.ts'
 import type { WorkOptions } from './worker/options.ts'
 import { workOnce, type WorkedOnce, type WorkOnceOptions } from './worker/once.ts'
 import { listWorkers, type WorkerInfo } from './worker/registry.ts'
@@ -49,6 +52,9 @@ export type ClaimAnswer =
   /** Somebody else won, it is not due, it is finished, its slot is busy, …: explain() tells. */
   | { claimed: false }
 
+/** Where statements can be run on the engine's own connections. */
+export type EngineDatabase = Pick<Database, 't' | 'query' | 'transaction' | 'clientTransaction'>
+
 export type Aborted = { aborted: true; jobIds: string[] } | { aborted: false; why: 'not_found' | 'nothing_to_abort' }
 
 /** Jobs on one Postgres schema. Made by openEngine(). */
@@ -69,6 +75,22 @@ export class Engine {
 
   get #db(): Db {
     return this.#context.database
+  }
+
+  /** For packages on top of the engine that keep relations of their own in its schema. */
+  get database(): EngineDatabase {
+    return this.#context.database
+  }
+
+  /** The operations it was opened with. */
+  get operations(): readonly Operation[] {
+    return [...this.#context.operations.values()]
+  }
+
+  /** Which version the schema has, and which one this release wants. */
+  async schemaVersion(): Promise<SchemaVersion> {
+    const { database } = this.#context
+    return schemaVersion(database.pool, { schema: database.t.schema })
   }
 
   /** Submits one job. A conflict on its lock or dedup key is an answer that names the holder, not an error. */
@@ -298,8 +320,15 @@ export class Engine {
   }
 
   /** The job, or undefined where there is none or it was deleted. */
-  async get(jobId: string): Promise<Job | undefined> {
-    return getJob(this.#db, checkId(jobId))
+  async get(jobId: string, options: { client?: CallerClient } = {}): Promise<Job | undefined> {
+    const { client } = options
+    return getJob(client === undefined ? this.#db : this.#context.database.join(client), checkId(jobId))
+  }
+
+  /** The step results of these jobs, of all their attempts, in order; jobs without any are left out. */
+  async steps(jobIds: readonly string[]): Promise<Map<string, Step[]>> {
+    const ids = jobIds.map((jobId) => checkId(jobId))
+    return listStepsOf(this.#db, ids)
   }
 
   /** Jobs that fit every filter, newest first. */
@@ -310,6 +339,11 @@ export class Engine {
   /** The events of a job, oldest first. */
   async events(jobId: string, options: EventsOptions = {}): Promise<JobEvent[]> {
     return listEvents(this.#db, checkId(jobId), options)
+  }
+
+  /** Calls back whenever events may have been written, until what it resolves with is called. Look regularly too. */
+  async watchEvents(onEvents: () => void): Promise<() => Promise<void>> {
+    return watchEvents(this.#context, onEvents)
   }
 
   /** The children of a job, newest first. */

@@ -4,10 +4,18 @@ export type { EmitOptions, Level, Progress } from './attempt/emit.ts'
 export type { Outcome } from './attempt/settle.ts'
 export type { Step, StepResult } from './attempt/step.ts'
 export type { TransactionClient } from './attempt/transaction.ts'
-export type { CallerClient } from './database/database.ts'
+export type { CallerClient, Db } from './database/database.ts'
 export { migrate, schemaVersion, type Migration, type SchemaVersion } from './database/migrate.ts'
+export { join, sql, type Sql } from './database/sql.ts'
 export { openEmbeddedPostgres, type EmbeddedPostgres, type EmbeddedPostgresOptions } from './embedded/index.ts'
-export { Engine, type Aborted, type ClaimAnswer, type EngineSubmitOptions, type SubmitItem } from './engine.ts'
+export {
+  Engine,
+  type Aborted,
+  type ClaimAnswer,
+  type EngineDatabase,
+  type EngineSubmitOptions,
+  type SubmitItem,
+} from './engine.ts'
 export { errorCodes, FencepostError, PermanentError, RetryLater, type ErrorCode } from './errors.ts'
 export type { Json } from './json.ts'
 export type { Cancelled } from './lifecycle/cancel.ts'
@@ -36,6 +44,7 @@ export type { Explanation, Reason } from './read/explain.ts'
 export type { Job, JobStatus } from './read/job.ts'
 export type { ListOptions } from './read/list.ts'
 export { pipelineStatus, type Pipeline, type PipelineStatus } from './read/pipeline.ts'
+export { version } from './version.ts'
 export { channelOf, type Notice, type WakeUpTransport } from './wake.ts'
 export { exitCodeOf, type WorkedOnce, type WorkOnceOptions } from './worker/once.ts'
 export { type WorkOptions } from './worker/options.ts'

@@ -22,11 +22,13 @@ export async function openEngineWith(
   const checked = checkOptions(options)
   const server = checked.database === undefined ? await openEmbeddedPostgres() : given(checked.database)
   const { logger } = checked
+  const written = { tell: () => {} } // nobody can be told before the engine is open
   const database = new Database({
     ...checked,
     url: server.url,
     pausePoint: hooks.pausePoint,
     onConnectionError: (error) => logger.warn({ err: error }, 'connection_lost'),
+    onWritten: () => written.tell(),
   })
   const closeDatabase = async () => {
     await database.close()
@@ -41,6 +43,7 @@ export async function openEngineWith(
     throw failure(error, 'open', 'no')
   }
   const wake = new Wake(transport, logger, checked.wakeDelayMs)
+  written.tell = () => wake.written()
   const close = async () => {
     await wake.close()
     await closeDatabase()

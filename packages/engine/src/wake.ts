@@ -19,6 +19,10 @@ export type Notice =
   | { kind: 'wake'; queue: string }
   /** The job was cancelled while this attempt ran: its worker aborts it at once. */
   | { kind: 'cancel'; job_id: string; attempt_id: string }
+  /** Somebody views events: for so long, say when some have been written. */
+  | { kind: 'watch'; ms: number }
+  /** Events have been written, of whichever jobs. */
+  | { kind: 'events' }
 
 /** A job that can be claimed now. */
 export interface DueJob {
@@ -72,6 +76,8 @@ export class Wake {
   readonly #jobs = new Map<string, DueJob>()
   readonly #queues = new Set<string>()
   readonly #cancelled = new Map<string, Fence>()
+  #watchedUntil = 0
+  #written = false
   #timer: NodeJS.Timeout | undefined
   #sending: Promise<void> | undefined
   #sentAt = -Infinity
@@ -125,9 +131,26 @@ export class Wake {
     this.#schedule()
   }
 
+  /** Somebody views events, and wants to know for so long when some are written. */
+  watched(ms: number): void {
+    this.#watchedUntil = performance.now() + ms
+  }
+
+  /** Events may have been written. Costs nothing while nobody views them; only those who listen to Postgres hear it. */
+  written(): void {
+    if (this.#transport.namesJobs || performance.now() >= this.#watchedUntil) return
+    this.#written = true
+    this.#schedule()
+  }
+
   /** For a worker of this engine. */
   listen(): WakeUp {
-    return this.#transport.listen()
+    const heard = this.#transport.listen()
+    return {
+      start: (queues, concurrency, listener) =>
+        heard.start(queues, concurrency, { onWatch: (ms) => this.watched(ms), ...listener }),
+      stop: () => heard.stop(),
+    }
   }
 
   /** Sends what is waiting, the last time. */
@@ -150,7 +173,7 @@ export class Wake {
   }
 
   get #empty(): boolean {
-    return this.#jobs.size + this.#queues.size + this.#cancelled.size === 0
+    return this.#jobs.size + this.#queues.size + this.#cancelled.size === 0 && !this.#written
   }
 
   #schedule(): void {
@@ -180,7 +203,9 @@ export class Wake {
     this.#jobs.clear()
     this.#queues.clear()
     this.#cancelled.clear()
-    return { jobs, notices: [...cancels, ...wakes] }
+    const events: Notice[] = this.#written ? [{ kind: 'events' }] : []
+    this.#written = false
+    return { jobs, notices: [...cancels, ...wakes, ...events] }
   }
 }
 

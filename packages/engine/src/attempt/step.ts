@@ -28,6 +28,7 @@ export interface Step {
 }
 
 interface StepRow {
+  job_id: string
   attempt_id: string
   ordinal: number
   step: string
@@ -89,13 +90,29 @@ export async function recordSteps(
 
 /** The step results of a job, of all its attempts, in order. */
 export async function listSteps(db: Db, jobId: string): Promise<Step[]> {
+  return (await listStepsOf(db, [jobId])).get(jobId) ?? []
+}
+
+/** The same for many jobs in one statement; jobs without steps are left out. */
+export async function listStepsOf(db: Db, jobIds: readonly string[]): Promise<Map<string, Step[]>> {
   const { t } = db
+  const steps = new Map<string, Step[]>()
+  if (jobIds.length === 0) return steps
   const rows = await db.query<StepRow>(
     'steps',
-    sql`select attempt_id, ordinal, step, success, message, error, elapsed_seconds, result, created_at
-          from ${t.jobSteps} where job_id = ${jobId} order by id`,
+    sql`select job_id, attempt_id, ordinal, step, success, message, error, elapsed_seconds, result, created_at
+          from ${t.jobSteps} where job_id = any(${jobIds}::uuid[]) order by job_id, id`,
   )
-  return rows.map((row) => ({
+  for (const row of rows) {
+    const of = steps.get(row.job_id)
+    if (of === undefined) steps.set(row.job_id, [stepFromRow(row)])
+    else of.push(stepFromRow(row))
+  }
+  return steps
+}
+
+function stepFromRow(row: StepRow): Step {
+  return {
     attemptId: row.attempt_id,
     ordinal: row.ordinal,
     step: row.step,
@@ -105,5 +122,5 @@ export async function listSteps(db: Db, jobId: string): Promise<Step[]> {
     elapsedSeconds: row.elapsed_seconds ?? undefined,
     result: row.result,
     createdAt: row.created_at,
-  }))
+  }
 }

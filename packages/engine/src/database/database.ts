@@ -27,11 +27,28 @@ export interface DatabaseOptions {
   preparedStatements: boolean
   pausePoint?: PausePoint | undefined
   onConnectionError: (error: Error) => void
+  /** Called after whatever may have written events was committed. */
+  onWritten?: (() => void) | undefined
 }
 
 const repeats = 5
 /** Long enough that a worker with little to do keeps its connections, on which every statement is already planned. */
 const idleMs = 300_000
+
+/** The statements that write events by themselves, outside a transaction of ours. */
+const writers: ReadonlySet<string> = new Set([
+  'submit.jobs',
+  'claim',
+  'complete',
+  'fail',
+  'retry',
+  'retry_later',
+  'release',
+  'emit',
+  'recover',
+  'delete',
+  'close',
+])
 
 /** A pool of connections, and everything that talks to Postgres through it. */
 export class Database implements Db {
@@ -39,6 +56,7 @@ export class Database implements Db {
   readonly pool: pg.Pool
   readonly #pausePoint: PausePoint | undefined
   readonly #prepared: boolean
+  readonly #onWritten: (() => void) | undefined
   #closed: Promise<void> | undefined
 
   constructor(options: DatabaseOptions) {
@@ -49,6 +67,7 @@ export class Database implements Db {
     const onConnect: { onConnect?: (client: pg.ClientBase) => Promise<void> } = this.#prepared
       ? { onConnect: planOnce }
       : {}
+    this.#onWritten = options.onWritten
     this.pool = new pg.Pool({
       ...onConnect,
       connectionString: options.url,
@@ -63,9 +82,11 @@ export class Database implements Db {
 
   /** One statement, committed by itself. Repeated when Postgres broke a deadlock by ending it. */
   async query<Row>(name: string, statement: Sql): Promise<Row[]> {
-    return repeated(() =>
+    const rows = await repeated(() =>
       this.#with(name, (client) => this.#run<Row>(client, name, statement, 'unknown', this.#prepared)),
     )
+    if (rows.length > 0 && writers.has(name)) this.#onWritten?.()
+    return rows
   }
 
   /** Several statements, committed together or not at all. Repeated, as a whole, after a deadlock. */
@@ -85,6 +106,7 @@ export class Database implements Db {
         throw error
       }
       await this.#commit(client, name)
+      this.#onWritten?.()
       return value
     })
   }

@@ -17,7 +17,10 @@ export function relationsOf(schema: string) {
     slots: within('slots'),
     workers: within('workers'),
     settings: within('settings'),
+    tokens: within('tokens'),
+    idempotencyKeys: within('idempotency_keys'),
     migrations: within('migrations'),
+    eventIds: within('event_ids'),
     newJobId: within('new_job_id'),
     jobIdFloor: within('job_id_floor'),
     /** Postgres's time, movable in tests. */

@@ -69,6 +69,7 @@ export class ListenWakeUp implements WakeUp {
     this.#delayMs = firstDelayMs
     // Whatever was announced while nobody listened: look once.
     for (const queue of queues) listener.onWake(queue)
+    listener.onEvents?.()
   }
 
   #again(error: Error | undefined, queues: ReadonlySet<string>, listener: WakeUpListener): void {
@@ -82,6 +83,8 @@ export class ListenWakeUp implements WakeUp {
     const notice = parseNotice(payload)
     if (notice?.kind === 'wake' && queues.has(notice.queue)) listener.onWake(notice.queue)
     if (notice?.kind === 'cancel') listener.onCancel({ jobId: notice.job_id, attemptId: notice.attempt_id })
+    if (notice?.kind === 'watch') listener.onWatch?.(notice.ms)
+    else if (notice !== undefined) listener.onEvents?.()
   }
 }
 

@@ -11,6 +11,10 @@ export interface WakeUpListener {
   onJob: (jobId: string, queue: string) => Promise<Pushed>
   /** This attempt's job was cancelled. */
   onCancel: (fence: Fence) => void
+  /** Somebody views events, and wants to be told for so long when some are written. */
+  onWatch?: (ms: number) => void
+  /** Something was announced, or may have been while nobody listened: events may be there. */
+  onEvents?: () => void
 }
 
 /** A way in which workers learn that there is work, beside looking by themselves. */

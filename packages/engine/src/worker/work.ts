@@ -67,7 +67,8 @@ async function msUntilDue({ database }: Context): Promise<number | undefined> {
   const [next] = await database.query<{ ms: number }>(
     'next_due',
     sql`select (extract(epoch from run_after - ${t.now}) * 1000)::double precision as ms from ${t.liveJobs}
-         where status = 'pending' and run_after > ${t.now} - interval '1 second' order by run_after limit 1`,
+         where status = 'pending' and attempt_id is null and run_after > ${t.now} - interval '1 second'
+         order by run_after limit 1`,
   )
   return next?.ms
 }

@@ -78,7 +78,7 @@ export class RabbitMqWakeUp implements WakeUp {
       const notice = parseNotice(message.content.toString())
       if (notice === undefined) this.#unreadable(exchange)
       else if (notice.kind === 'cancel') listener.onCancel({ jobId: notice.job_id, attemptId: notice.attempt_id })
-      else if (queues.includes(notice.queue)) listener.onWake(notice.queue)
+      else if (notice.kind === 'wake' && queues.includes(notice.queue)) listener.onWake(notice.queue)
     }
     await channel.consume(queue, heard, { noAck: true })
   }

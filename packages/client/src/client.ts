@@ -1,0 +1,97 @@
+import { follow, type FollowOptions } from './follow.ts'
+import type { ListQuery, Submission } from './job.ts'
+import { call, type CallOptions, type Connection, type RouteInput } from './request.ts'
+import type { AnswerOf, Route } from './route.ts'
+import { routes } from './routes.ts'
+import type { DrainLevel } from './service.ts'
+import type { NewToken } from './token.ts'
+import { waitFor, type WaitOptions } from './wait-for.ts'
+
+export interface ClientOptions {
+  /** Where the server is: http://127.0.0.1:8080, also with a path in front of the routes. */
+  url: string
+  token?: string | undefined
+  /** Instead of the global one. */
+  fetch?: typeof globalThis.fetch | undefined
+}
+
+export interface SubmitCallOptions extends CallOptions {
+  /** Makes repeating safe: the same key and submission get the first answer again for 24 hours. */
+  idempotencyKey?: string | undefined
+}
+
+export type Client = ReturnType<typeof createClient>
+
+/** A client with one method for each route. What the server refuses is thrown as FencepostApiError. */
+export function createClient(options: ClientOptions) {
+  const connection: Connection = {
+    url: options.url.replace(/\/+$/, ''),
+    token: options.token,
+    fetch: options.fetch ?? ((...args) => globalThis.fetch(...args)),
+  }
+  const ask = async <R extends Route>(route: R, input: RouteInput<R>, more?: CallOptions): Promise<AnswerOf<R>> =>
+    (await call(connection, route, input, more)).body
+  return {
+    ...jobCalls(connection, ask),
+    ...serviceCalls(ask),
+    /** Any route: an application's, say. */
+    call: ask,
+  }
+}
+
+type Ask = <R extends Route>(route: R, input: RouteInput<R>, more?: CallOptions) => Promise<AnswerOf<R>>
+
+function jobCalls(connection: Connection, ask: Ask) {
+  const of = (jobId: string) => ({ params: { job_id: jobId } })
+  return {
+    listJobs: (query: ListQuery = {}, more?: CallOptions) => ask(routes.listJobs, { query }, more),
+    getJob: (jobId: string, more?: CallOptions) => ask(routes.getJob, of(jobId), more),
+    deleteJob: (jobId: string, more?: CallOptions) => ask(routes.deleteJob, of(jobId), more),
+    cancelJob: (jobId: string, more?: CallOptions) => ask(routes.cancelJob, of(jobId), more),
+    recoverJob: (jobId: string, more?: CallOptions) => ask(routes.recoverJob, of(jobId), more),
+    explainJob: (jobId: string, more?: CallOptions) => ask(routes.explainJob, of(jobId), more),
+    jobChildren: (jobId: string, query: RouteInput<typeof routes.jobChildren>['query'] = {}, more?: CallOptions) =>
+      ask(routes.jobChildren, { ...of(jobId), query }, more),
+    jobEvents: (jobId: string, query: RouteInput<typeof routes.jobEvents>['query'] = {}, more?: CallOptions) =>
+      ask(routes.jobEvents, { ...of(jobId), query }, more),
+    /** The events of a job, past ones first, then live, until it has ended. Broken connections are made again. */
+    events: (jobId: string, options: FollowOptions = {}) =>
+      follow(connection, routes.jobEvents, { job_id: jobId }, options),
+    /** The transitions of all jobs, from now on. */
+    allEvents: (options: FollowOptions = {}) => follow(connection, routes.events, {}, options),
+    /** The job, when it has ended. */
+    waitFor: (jobId: string, options?: WaitOptions) => waitFor(connection, jobId, options),
+    submitJob: (operation: string, submission: Submission = {}, { idempotencyKey, ...more }: SubmitCallOptions = {}) =>
+      ask(
+        routes.submitJob,
+        {
+          params: { name: operation },
+          body: submission,
+          ...(idempotencyKey === undefined ? {} : { headers: { 'idempotency-key': idempotencyKey } }),
+        },
+        more,
+      ),
+  }
+}
+
+function serviceCalls(ask: Ask) {
+  return {
+    listOperations: (more?: CallOptions) => ask(routes.listOperations, {}, more),
+    getPipeline: (pipelineId: string, more?: CallOptions) =>
+      ask(routes.getPipeline, { params: { pipeline_id: pipelineId } }, more),
+    abortPipeline: (pipelineId: string, more?: CallOptions) =>
+      ask(routes.abortPipeline, { params: { pipeline_id: pipelineId } }, more),
+    listWorkers: (more?: CallOptions) => ask(routes.listWorkers, {}, more),
+    getDrain: (more?: CallOptions) => ask(routes.getDrain, {}, more),
+    setDrain: (level: DrainLevel, more?: CallOptions) => ask(routes.setDrain, { body: { level } }, more),
+    listTokens: (more?: CallOptions) => ask(routes.listTokens, {}, more),
+    createToken: (body: NewToken, more?: CallOptions) => ask(routes.createToken, { body }, more),
+    revokeToken: (tokenId: string, more?: CallOptions) =>
+      ask(routes.revokeToken, { params: { token_id: tokenId } }, more),
+    healthz: (more?: CallOptions) => ask(routes.healthz, {}, more),
+    readyz: (more?: CallOptions) => ask(routes.readyz, {}, more),
+    metrics: (more?: CallOptions) => ask(routes.metrics, {}, more),
+    openapi: (more?: CallOptions) => ask(routes.openapi, {}, more),
+    docs: (more?: CallOptions) => ask(routes.docs, {}, more),
+  }
+}

@@ -1,0 +1,44 @@
+export { createClient, type Client, type ClientOptions, type SubmitCallOptions } from './client.ts'
+export { apiErrors, errorAnswer, FencepostApiError, isApiErrorCode, type ApiErrorCode } from './errors.ts'
+export { jobEvent, streamClosed, streamClosedEvent, terminalEvents, type JobEvent, type StreamClosed } from './event.ts'
+export { explanation, type Explanation } from './explanation.ts'
+export type { FollowOptions } from './follow.ts'
+export {
+  job,
+  jobStatus,
+  listQuery,
+  submission,
+  type Job,
+  type JobStatus,
+  type ListQuery,
+  type Submission,
+} from './job.ts'
+export type { CallOptions } from './request.ts'
+export { errorsOf, type AnswerOf, type BodyOf, type ParamsOf, type QueryOf, type Route } from './route.ts'
+export { routes, type RouteName, type Routes } from './routes.ts'
+export {
+  drain,
+  drainLevel,
+  operation,
+  pipeline,
+  worker,
+  type Drain,
+  type DrainLevel,
+  type Health,
+  type Operation,
+  type Pipeline,
+  type Readiness,
+  type Worker,
+} from './service.ts'
+export {
+  allows,
+  createdToken,
+  role,
+  roles,
+  token,
+  type CreatedToken,
+  type NewToken,
+  type Role,
+  type Token,
+} from './token.ts'
+export { WaitTimeoutError, type WaitOptions } from './wait-for.ts'

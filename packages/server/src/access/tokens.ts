@@ -1,0 +1,110 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import type { NewToken, Role } from '@fencepost/client'
+import { sql, type EngineDatabase } from '@fencepost/engine'
+
+/*
+ * Bearer tokens: fp_<id>_<secret>. The id is no secret and finds the row; the secret is 256 random bits. Only the
+ * SHA-256 of the whole token is stored, and compared in constant time.
+ */
+
+/** A token as it is shown: everything but the secret. */
+export interface StoredToken {
+  token_id: string
+  name: string
+  role: Role
+  created_at: string
+  created_by: string | null
+  last_used_at: string | null
+  revoked_at: string | null
+  revoked_by: string | null
+}
+
+export type Revoked = { revoked: true } | { revoked: false; why: 'not_found' | 'already_revoked' }
+
+const tokenPattern = /^fp_([0-9a-f]{12})_[A-Za-z0-9_-]{43}$/
+const shown = sql`token_id, name, role, created_at, created_by, last_used_at, revoked_at, revoked_by`
+
+/** Makes a token. The secret is in this answer and nowhere else. */
+export async function createToken(
+  database: EngineDatabase,
+  { name, role }: NewToken,
+  by: string | undefined,
+): Promise<StoredToken & { token: string }> {
+  const { t } = database
+  const tokenId = randomBytes(6).toString('hex')
+  const token = `fp_${tokenId}_${randomBytes(32).toString('base64url')}`
+  const [row] = await database.query<StoredToken>(
+    'tokens.create',
+    sql`insert into ${t.tokens} (token_id, name, role, hash, created_at, created_by)
+        values (${tokenId}, ${name}, ${role}, ${hashOf(token)}, ${t.now}, ${by ?? null})
+        returning ${shown}`,
+  )
+  return { ...(row as StoredToken), token }
+}
+
+export async function listTokens(database: EngineDatabase): Promise<StoredToken[]> {
+  const { t } = database
+  return database.query('tokens.list', sql`select ${shown} from ${t.tokens} order by created_at, token_id`)
+}
+
+/** Revokes a token: the next request with it is refused. */
+export async function revokeToken(database: EngineDatabase, tokenId: string, by: string | undefined): Promise<Revoked> {
+  const { t } = database
+  const rows = await database.query(
+    'tokens.revoke',
+    sql`update ${t.tokens} set revoked_at = ${t.now}, revoked_by = ${by ?? null}
+         where token_id = ${tokenId} and revoked_at is null returning token_id`,
+  )
+  if (rows.length > 0) return { revoked: true }
+  const [known] = await database.query('tokens.known', sql`select from ${t.tokens} where token_id = ${tokenId}`)
+  return { revoked: false, why: known === undefined ? 'not_found' : 'already_revoked' }
+}
+
+/** The token that was given, if it is one that may be used. */
+export async function findToken(database: EngineDatabase, token: string): Promise<StoredToken | undefined> {
+  const tokenId = tokenPattern.exec(token)?.[1]
+  if (tokenId === undefined) return undefined
+  const { t } = database
+  const [row] = await database.query<StoredToken & { hash: Buffer; use_is_old: boolean }>(
+    'tokens.find',
+    sql`select ${shown}, hash, coalesce(last_used_at < ${t.now} - interval '1 minute', true) as use_is_old
+          from ${t.tokens} where token_id = ${tokenId} and revoked_at is null`,
+  )
+  if (row === undefined || !timingSafeEqual(row.hash, hashOf(token))) return undefined
+  if (row.use_is_old) await noteUse(database, tokenId)
+  return row
+}
+
+/** Which of these tokens have been revoked. */
+export async function revokedAmong(database: EngineDatabase, tokenIds: readonly string[]): Promise<Set<string>> {
+  const { t } = database
+  const rows = await database.query<{ token_id: string }>(
+    'tokens.revoked',
+    sql`select token_id from ${t.tokens} where token_id = any(${tokenIds}::text[]) and revoked_at is not null`,
+  )
+  return new Set(rows.map((row) => row.token_id))
+}
+
+/** How many tokens there are: any at all, and those that may be used. */
+export async function countTokens(database: EngineDatabase): Promise<{ all: number; usable: number }> {
+  const { t } = database
+  const [row] = await database.query<{ all: number; usable: number }>(
+    'tokens.count',
+    sql`select count(*)::integer as all, count(*) filter (where revoked_at is null)::integer as usable
+          from ${t.tokens}`,
+  )
+  return row ?? { all: 0, usable: 0 }
+}
+
+async function noteUse(database: EngineDatabase, tokenId: string): Promise<void> {
+  const { t } = database
+  await database.query(
+    'tokens.used',
+    sql`update ${t.tokens} set last_used_at = ${t.now}
+         where token_id = ${tokenId} and coalesce(last_used_at < ${t.now} - interval '1 minute', true)`,
+  )
+}
+
+function hashOf(token: string): Buffer {
+  return createHash('sha256').update(token).digest()
+}

@@ -1,0 +1,34 @@
+import type { Engine, Job, ListOptions } from '@fencepost/engine'
+import type { z } from 'zod'
+import type { Endpoint } from './endpoint.ts'
+
+/** A job's JSON on its way out. */
+export type JobJson = Record<string, unknown>
+
+/** One more query parameter of GET /jobs. */
+export interface JobFilter {
+  readonly schema: z.ZodType<string | undefined>
+  readonly description: string
+  /** What it means to the engine. Throw an ApiError for a value that cannot be. */
+  readonly apply: (value: string) => Pick<ListOptions, 'operation' | 'queue' | 'lockKey'>
+}
+
+/** What is added to the server by those who build on it. Its operations are those that the engine was opened with. */
+export interface Application {
+  readonly name: string
+  /** Routes beside the server's own; they get the same checks, access and documentation. */
+  readonly endpoints?: (engine: Engine, present: Presenter) => readonly Endpoint[]
+  /** What the JSON of a job becomes; given what the server would send. Jobs of others are returned as they are. */
+  readonly presentJob?: (json: JobJson, job: Job) => JobJson
+  /** Query parameters that GET /jobs has beside its own. */
+  readonly jobFilters?: Readonly<Record<string, JobFilter>>
+  /** Lines for /metrics in the text format of Prometheus. */
+  readonly metrics?: () => string
+}
+
+/** Jobs as the API shows them. */
+export interface Presenter {
+  jobs(jobs: readonly Job[]): Promise<JobJson[]>
+  /** A job that has just been submitted, and has no steps that could be looked up. */
+  unstarted(job: Job): JobJson
+}

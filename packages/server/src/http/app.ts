@@ -1,0 +1,136 @@
+import { randomUUID } from 'node:crypto'
+import type { Route } from '@fencepost/client'
+import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import type { Access } from '../access/access.ts'
+import { checkOrigin, preflightHeaders } from '../access/origin.ts'
+import type { RateLimit } from '../access/rate-limit.ts'
+import type { Caller, Endpoint } from '../endpoint.ts'
+import { ApiError } from '../error.ts'
+import type { CheckedServerOptions } from '../options.ts'
+import { parseJsonBody } from './json-body.ts'
+import { refuse, refuseConnection } from './refuse.ts'
+import { validate } from './validate.ts'
+
+/** What the requests of one server share. */
+export interface Gate {
+  access: Access
+  rateLimit: RateLimit
+  /** True from the moment the server is told to stop. */
+  closing: () => boolean
+}
+
+const securityHeaders = {
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+}
+
+/** A Fastify that answers these endpoints, every one with the same checks in the same order. */
+export function createApp(endpoints: readonly Endpoint[], gate: Gate, options: CheckedServerOptions): FastifyInstance {
+  const { logger } = options
+  const app = fastify({
+    logger: false,
+    bodyLimit: options.maxBodyBytes,
+    requestTimeout: options.requestTimeoutMs,
+    connectionTimeout: options.idleTimeoutMs,
+    http: {
+      maxHeaderSize: options.maxHeaderBytes,
+      headersTimeout: options.headersTimeoutMs,
+      connectionsCheckingInterval: 1_000,
+    },
+    trustProxy: options.trustProxy,
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    genReqId: () => randomUUID(),
+    clientErrorHandler: refuseConnection,
+    frameworkErrors: (error, request, reply) => refuse(error, request, reply as FastifyReply, logger),
+    routerOptions: { maxParamLength: 1_024, ignoreTrailingSlash: false },
+  })
+  app.server.maxConnections = options.maxConnections
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+    try {
+      done(null, parseJsonBody(body as Buffer, options.maxBodyDepth))
+    } catch (error) {
+      done(error as Error)
+    }
+  })
+  app.setErrorHandler((error, request, reply) => refuse(error, request, reply, logger))
+  app.addHook('onRequest', async (request, reply) => {
+    void reply.headers({ ...securityHeaders, 'x-request-id': request.id })
+    if (gate.closing()) {
+      void reply.header('connection', 'close')
+      throw new ApiError('shutting_down', 'This server is stopping: try again, at another one or later.')
+    }
+    gate.rateLimit.take(`address ${request.ip}`)
+    checkOrigin(request, reply, options)
+    // Now, not in the handler for what is not found: some methods are refused for their body before they get there.
+    if (request.is404) await answerUnknown(endpoints, request, reply, options)
+  })
+  for (const endpoint of endpoints) register(app, endpoint, gate)
+  return app
+}
+
+function register(app: FastifyInstance, { route, handle }: Endpoint, gate: Gate): void {
+  const callers = new WeakMap<FastifyRequest, Caller>()
+  app.route({
+    method: route.method,
+    url: route.path.replace(/\{(\w+)\}/g, ':$1'),
+    // Before the body is read: nobody without a token makes the server parse anything.
+    onRequest: async (request) => {
+      const caller = await gate.access.admit(request, route)
+      if (caller.tokenId !== undefined) gate.rateLimit.take(`token ${caller.tokenId}`)
+      callers.set(request, caller)
+    },
+    handler: async (request, reply) => {
+      const checked = validate(route, request)
+      const caller = callers.get(request) as Caller // set above, or the request has not come so far
+      const answer = await handle({ ...checked, caller, request } as Parameters<typeof handle>[0])
+      if ('stream' in answer) {
+        await answer.stream(reply)
+        return reply
+      }
+      return send(route, answer, reply)
+    },
+  })
+}
+
+function send(
+  route: Route,
+  { body, headers = {} }: { body: unknown; headers?: Record<string, string> },
+  reply: FastifyReply,
+): FastifyReply {
+  void reply.code(route.status).headers(headers)
+  if (route.answer === null) return reply.send()
+  if ('mediaType' in route.answer) return reply.type(route.answer.mediaType).send(body)
+  return reply.type('application/json; charset=utf-8').send(JSON.stringify(body))
+}
+
+async function answerUnknown(
+  endpoints: readonly Endpoint[],
+  request: FastifyRequest,
+  reply: FastifyReply,
+  options: CheckedServerOptions,
+): Promise<void> {
+  const path = request.url.split('?')[0] ?? ''
+  const there = endpoints.filter(({ route }) => patternOf(route).test(path)).map(({ route }) => route.method)
+  if (there.length === 0) throw new ApiError('route_unknown', 'There is no such route.')
+  const { origin } = request.headers
+  const isPreflight = request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined
+  if (isPreflight && origin !== undefined && options.corsOrigins.includes(origin)) {
+    await reply.code(204).headers(preflightHeaders).send()
+    return
+  }
+  const allow = [...new Set(there.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])))].join(', ')
+  throw new ApiError('method_not_allowed', `This route has no ${request.method}.`, {
+    headers: { allow },
+    details: { allow },
+  })
+}
+
+function patternOf({ path }: Route): RegExp {
+  return new RegExp(`^${path.replace(/[.]/g, '\\.').replace(/\{\w+\}/g, '[^/]+')}$`)
+}

@@ -1,0 +1,7 @@
+export { createToken, listTokens, revokeToken, type Revoked, type StoredToken } from './access/tokens.ts'
+export type { Application, JobFilter, JobJson, Presenter } from './application.ts'
+export { endpoint, type Answer, type Call, type Caller, type Endpoint } from './endpoint.ts'
+export { ApiError } from './error.ts'
+export { openServer, type Server } from './open-server.ts'
+export { runServer, type RunServerOptions } from './run-server.ts'
+export { serverDefaults, ServerStartError, type ServerOptions } from './options.ts'

@@ -1,0 +1,151 @@
+import { routes, type AnswerOf, type Job as JobAnswer, type Routes } from '@fencepost/client'
+import type { Engine, Job, ListOptions } from '@fencepost/engine'
+import { z } from 'zod'
+import type { Application, Presenter } from '../application.ts'
+import { endpoint, type Endpoint } from '../endpoint.ts'
+import { ApiError } from '../error.ts'
+import { snakeCase } from './present.ts'
+
+/** How long callers are asked to wait before they look again at a job that has not ended. */
+const lookAgainSeconds = 30
+
+/** Reading jobs, and what operators do to them. */
+export function jobEndpoints(
+  engine: Engine,
+  present: Presenter,
+  applications: readonly Application[],
+): readonly Endpoint[] {
+  const one = async (job: Job) => (await present.jobs([job]))[0] as JobAnswer
+  const many = async (jobs: readonly Job[]) => (await present.jobs(jobs)) as JobAnswer[]
+  return [
+    listEndpoint(engine, many, applications),
+    endpoint(routes.getJob, async ({ params }) => {
+      const job = await existing(engine, params.job_id)
+      return { body: await one(job), headers: retryAfter(job) }
+    }),
+    endpoint(routes.jobChildren, async ({ params, query }) => {
+      const { jobId } = await existing(engine, params.job_id)
+      return { body: await many(await engine.children(jobId, given(query))) }
+    }),
+    endpoint(routes.explainJob, async ({ params }) => {
+      const explanation = await engine.explain(checkJobId(params.job_id))
+      if (explanation === undefined) throw notFound(params.job_id)
+      const { jobId, status, reasons, message } = explanation
+      const body = { job_id: jobId, status, reasons: reasons.map(snakeCase), message }
+      return { body: body as AnswerOf<Routes['explainJob']> }
+    }),
+    ...operatorEndpoints(engine, one),
+  ]
+}
+
+function operatorEndpoints(engine: Engine, one: (job: Job) => Promise<JobAnswer>): readonly Endpoint[] {
+  return [
+    endpoint(routes.cancelJob, async ({ params, caller }) => {
+      const jobId = checkJobId(params.job_id)
+      const answer = await engine.cancel(jobId, { by: caller.name })
+      if (answer.cancelled) return { body: await one(await existing(engine, jobId)) }
+      if (answer.why === 'not_found') throw notFound(jobId)
+      throw new ApiError('job_finished', `Job ${jobId} has already ended as ${answer.status}.`, {
+        details: { job_id: jobId, status: answer.status },
+      })
+    }),
+    endpoint(routes.deleteJob, async ({ params, caller }) => {
+      const jobId = checkJobId(params.job_id)
+      const answer = await engine.delete(jobId, { by: caller.name })
+      if (answer.deleted) return { body: undefined }
+      if (answer.why === 'not_found') throw notFound(jobId)
+      throw new ApiError('job_unfinished', `Job ${jobId} is ${answer.status}: cancel it first.`, {
+        details: { job_id: jobId, status: answer.status },
+      })
+    }),
+    endpoint(routes.recoverJob, async ({ params, caller }) => {
+      const jobId = checkJobId(params.job_id)
+      const answer = await engine.recover(jobId, { by: caller.name })
+      if (answer.recovered) return { body: await one(await existing(engine, jobId)) }
+      switch (answer.why) {
+        case 'not_found':
+          throw notFound(jobId)
+        case 'not_running':
+          throw new ApiError('job_not_running', `Job ${jobId} is ${answer.status}, so there is nothing to recover.`, {
+            details: { job_id: jobId, status: answer.status },
+          })
+        case 'waiting_for_children':
+          throw new ApiError('job_waiting', `Job ${jobId} waits for its children: no worker has it.`, {
+            details: { job_id: jobId },
+          })
+        case 'not_stale':
+          throw new ApiError(
+            'job_not_stale',
+            `Job ${jobId} was claimed at ${answer.claimedAt}; it can be recovered ${answer.staleMs} ms after that.`,
+            { details: { job_id: jobId, claimed_at: answer.claimedAt, stale_ms: answer.staleMs } },
+          )
+      }
+    }),
+  ]
+}
+
+function listEndpoint(
+  engine: Engine,
+  many: (jobs: readonly Job[]) => Promise<JobAnswer[]>,
+  applications: readonly Application[],
+): Endpoint {
+  const filters = Object.assign({}, ...applications.map(({ jobFilters }) => jobFilters ?? {})) as NonNullable<
+    Application['jobFilters']
+  >
+  const more = Object.fromEntries(
+    Object.entries(filters).map(([name, { schema, description }]) => [name, schema.optional().describe(description)]),
+  )
+  const route = { ...routes.listJobs, query: z.strictObject({ ...routes.listJobs.query.shape, ...more }) }
+  return endpoint(route, async ({ query }) => {
+    const { parent, pipeline, lock_key: lockKey, status, operation, queue, limit, after, ...rest } = query
+    const options: ListOptions = given({
+      parentJobId: parent,
+      pipelineId: pipeline,
+      lockKey,
+      status,
+      operation,
+      queue,
+      limit,
+      after,
+    })
+    for (const [name, value] of Object.entries<string | undefined>(rest)) {
+      if (value !== undefined) Object.assign(options, filters[name]?.apply(value))
+    }
+    return { body: await many(await engine.list(options)) }
+  })
+}
+
+/** The job at an address, or a refusal. */
+export async function existing(engine: Engine, jobId: string): Promise<Job> {
+  const job = await engine.get(checkJobId(jobId))
+  if (job === undefined) throw notFound(jobId)
+  return job
+}
+
+/** The header that asks to look again later, while there is something to wait for. */
+export function retryAfter({ status }: Pick<Job, 'status'>): Record<string, string> {
+  return status === 'pending' || status === 'running' ? { 'retry-after': String(lookAgainSeconds) } : {}
+}
+
+const idPattern = /^([0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i
+
+/** True for what can be an id; an address with anything else leads nowhere. */
+export function isId(text: string): boolean {
+  return idPattern.test(text)
+}
+
+function checkJobId(text: string): string {
+  if (!isId(text)) throw notFound(text)
+  return text.toLowerCase().replaceAll('-', '')
+}
+
+function notFound(jobId: string): ApiError {
+  return new ApiError('job_not_found', `There is no job ${JSON.stringify(jobId.slice(0, 64))}, or it was deleted.`)
+}
+
+type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
+
+/** Without the properties that are undefined. */
+function given<T extends object>(options: T): Given<T> {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Given<T>
+}

@@ -1,0 +1,91 @@
+import type { Engine, Job, JobEvent, Step } from '@fencepost/engine'
+import type { Application, JobJson, Presenter } from '../application.ts'
+
+/** Makes the JSON of jobs, with the results of their steps and what applications add. */
+export function presenter(engine: Engine, applications: readonly Application[]): Presenter {
+  const present = (job: Job, steps: readonly Step[]) =>
+    applications.reduce<JobJson>(
+      (json, application) => application.presentJob?.(json, job) ?? json,
+      jobJson(job, steps),
+    )
+  return {
+    jobs: async (jobs) => {
+      const steps = await engine.steps(jobs.map(({ jobId }) => jobId))
+      return jobs.map((job) => present(job, steps.get(job.jobId) ?? []))
+    },
+    unstarted: (job) => present(job, []),
+  }
+}
+
+/** The one place where properties of a job become fields. */
+function jobJson(job: Job, steps: readonly Step[]): JobJson {
+  return {
+    job_id: job.jobId,
+    status: job.status,
+    submitted_at: job.submittedAt,
+    started_at: job.startedAt ?? null,
+    completed_at: job.completedAt ?? null,
+    results: resultsOf(steps),
+    error: job.error ?? null,
+    operation: job.operation,
+    attempts: job.attempts,
+    max_attempts: job.maxAttempts,
+    progress: job.progress === undefined ? null : { current: job.progress.current, total: job.progress.total ?? null },
+    parent_job_id: job.parentJobId ?? null,
+    pipeline_id: job.pipelineId ?? null,
+    payload: job.payload,
+    result: job.result ?? null,
+    error_code: job.errorCode ?? null,
+    queue: job.queue,
+    priority: job.priority,
+    run_after: job.runAfter,
+    lock_key: job.lockKey ?? null,
+    slot_key: job.slotKey ?? null,
+    is_current: job.isCurrent,
+    dedup_key: job.dedupKey ?? null,
+    children: job.children ?? null,
+    submitted_by: job.submittedBy ?? null,
+    attempt_id: job.attemptId ?? null,
+    locked_by: job.lockedBy ?? null,
+    locked_at: job.lockedAt ?? null,
+    lease_until: job.leaseUntil ?? null,
+    deferred_at: job.deferredAt ?? null,
+  }
+}
+
+// A step that failed and was tried again shows its last result, at its first place.
+function resultsOf(steps: readonly Step[]): JobJson[] | null {
+  if (steps.length === 0) return null
+  const last = new Map<string, Step>()
+  for (const step of steps) last.set(step.step, step)
+  return [...last.values()].map((step) => ({
+    action: step.step,
+    success: step.success,
+    message: step.message ?? null,
+    error: step.error ?? null,
+    elapsed_seconds: step.elapsedSeconds ?? null,
+  }))
+}
+
+export function eventJson(event: JobEvent) {
+  return {
+    id: event.id,
+    job_id: event.jobId,
+    attempt_id: event.attemptId ?? null,
+    ts: event.ts,
+    level: event.level,
+    event: event.event,
+    message: event.message ?? null,
+    fields: (event.fields ?? null) as Record<string, unknown> | null,
+  }
+}
+
+/** camelCase properties to snake_case fields, one level deep; undefined becomes null. */
+export function snakeCase(value: object): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(value).map(([name, one]) => [
+      name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+      (one as unknown) ?? null,
+    ]),
+  )
+}

@@ -1,0 +1,91 @@
+import { routes, type Job as JobAnswer, type Submission } from '@fencepost/client'
+import type { Engine, Submitted, SubmitOptions } from '@fencepost/engine'
+import type { Presenter } from '../application.ts'
+import { endpoint, type Endpoint } from '../endpoint.ts'
+import { ApiError } from '../error.ts'
+import { once, requestHash } from './idempotency.ts'
+import { retryAfter } from './endpoints.ts'
+
+/** Submitting over HTTP, with or without an Idempotency-Key. */
+export function submitEndpoint(engine: Engine, present: Presenter): Endpoint {
+  return endpoint(routes.submitJob, async ({ params, body, caller, request }) => {
+    const operation = engine.operations.find(({ name }) => name === params.name)
+    if (operation === undefined) {
+      throw new ApiError('operation_unknown', `There is no operation ${JSON.stringify(params.name.slice(0, 64))} here.`)
+    }
+    const { payload, ...rest } = body
+    const options = { ...optionsOf(rest), by: caller.name }
+    const show = async (jobId: string, read: Parameters<Engine['get']>[1] = {}) => {
+      const job = await engine.get(jobId, read)
+      if (job === undefined) throw new Error(`job ${jobId} was submitted and is not there`)
+      return present.unstarted(job) as JobAnswer
+    }
+    const key = idempotencyKey(request.headers['idempotency-key'])
+    if (key === undefined) {
+      const jobId = accepted(await engine.submit(operation, payload, options))
+      return accept(await show(jobId))
+    }
+    const { answer, replayed } = await once(
+      engine.database,
+      { caller: caller.tokenId ?? caller.name, key, hash: requestHash(operation.name, body) },
+      async (client) => {
+        const jobId = accepted(await engine.submit(operation, payload, { ...options, client }))
+        return show(jobId, { client })
+      },
+    )
+    if (replayed) return accept(answer, { 'idempotency-replayed': 'true' })
+    engine.wake(answer.queue)
+    return accept(answer)
+  })
+}
+
+function accept(body: JobAnswer, headers: Record<string, string> = {}) {
+  return { body, headers: { location: `/jobs/${body.job_id}`, ...retryAfter({ status: 'pending' }), ...headers } }
+}
+
+function accepted(answer: Submitted): string {
+  if (answer.submitted) return answer.jobId
+  switch (answer.why) {
+    case 'locked':
+      throw new ApiError('lock_held', `Job ${answer.holder.jobId} holds the lock ${answer.lockKey}.`, {
+        details: {
+          lock_key: answer.lockKey,
+          job_id: answer.holder.jobId,
+          running: answer.holder.attemptId !== undefined,
+        },
+      })
+    case 'duplicate':
+      throw new ApiError('duplicate', `Job ${answer.holder.jobId} has the dedup key ${answer.dedupKey}.`, {
+        details: { dedup_key: answer.dedupKey, job_id: answer.holder.jobId },
+      })
+    case 'drained':
+      throw new ApiError('drained', 'New work is refused at the moment: drain is on.', {
+        headers: { 'retry-after': '30' },
+      })
+  }
+}
+
+function optionsOf(body: Omit<Submission, 'payload'>): SubmitOptions {
+  const options = {
+    priority: body.priority,
+    runAfter: body.run_after,
+    delayMs: body.delay_ms,
+    maxAttempts: body.max_attempts,
+    queue: body.queue,
+    lockKey: body.lock_key,
+    slotKey: body.slot_key,
+    dedupKey: body.dedup_key,
+    pipelineId: body.pipeline_id,
+  }
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+}
+
+const keyPattern = /^[\x21-\x7e]{1,255}$/
+
+function idempotencyKey(header: string | string[] | undefined): string | undefined {
+  if (header === undefined) return undefined
+  if (typeof header === 'string' && keyPattern.test(header)) return header
+  throw new ApiError('request_invalid', 'Idempotency-Key is not valid: give 1 to 255 printable ASCII characters.', {
+    details: { issues: [{ path: 'headers.idempotency-key', message: 'give 1 to 255 printable ASCII characters' }] },
+  })
+}

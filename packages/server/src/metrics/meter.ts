@@ -1,0 +1,131 @@
+import type { DrainLevel } from '@fencepost/client'
+import type { Engine, Logger } from '@fencepost/engine'
+import { countDepth, type Depth } from './depth.ts'
+import { Settled } from './settled.ts'
+import { metricsText, type Sample } from './text.ts'
+
+/*
+ * The numbers of /metrics are read in the background, so that a scrape costs the database nothing. Counting the
+ * unfinished jobs takes longer the more there are; it is given a fiftieth of the time at most, so with a million jobs
+ * the depth is some seconds older than the rest. `fencepost_metrics_age_seconds` says how old. When nobody has scraped
+ * for a while, nothing is read.
+ */
+
+const idleAfterMs = 600_000
+const restPerCount = 50
+const drainLevels: readonly DrainLevel[] = ['off', 'submissions', 'all']
+
+export interface MeterOptions {
+  engine: Engine
+  metricsMs: number
+  logger: Logger
+  streams: () => number
+  more: readonly (() => string)[]
+}
+
+export class Meter {
+  readonly #options: MeterOptions
+  readonly #settled: Settled
+  readonly #requests = new Map<string, Sample>()
+  readonly #timer: NodeJS.Timeout
+  #depth: readonly Depth[] = []
+  #workers = { alive: 0, lost: 0 }
+  #drain: DrainLevel = 'off'
+  #up = 1
+  #depthAt: number | undefined
+  #countAfter = 0
+  #scrapedAt = performance.now()
+  #reading: Promise<void> | undefined
+
+  constructor(options: MeterOptions) {
+    this.#options = options
+    this.#settled = new Settled(options.engine.database)
+    this.#timer = setInterval(() => this.#tick(), options.metricsMs)
+    this.#tick()
+  }
+
+  /** A request was answered. */
+  answered(method: string, route: string, status: number): void {
+    const key = `${method} ${route} ${status}`
+    const sample = this.#requests.get(key) ?? { labels: { method, route, status: String(status) }, value: 0 }
+    this.#requests.set(key, { ...sample, value: sample.value + 1 })
+  }
+
+  /** What is known, at once; only the very first scrape waits for the first look. */
+  async text(): Promise<string> {
+    const wasIdle = performance.now() - this.#scrapedAt > idleAfterMs
+    this.#scrapedAt = performance.now()
+    if (wasIdle) this.#tick()
+    if (this.#depthAt === undefined || wasIdle) await this.#reading
+    return [metricsText(this.#samples()), ...this.#options.more.map((one) => one())].join('')
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.#reading
+  }
+
+  #tick(): void {
+    if (performance.now() - this.#scrapedAt > idleAfterMs) return
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = undefined
+    })
+  }
+
+  async #read(): Promise<void> {
+    const { engine, logger } = this.#options
+    try {
+      await this.#settled.look()
+      const workers = await engine.workers()
+      this.#workers = {
+        alive: workers.filter(({ lost }) => !lost).length,
+        lost: workers.filter(({ lost }) => lost).length,
+      }
+      this.#drain = (await engine.drain()).level
+      if (performance.now() >= this.#countAfter) await this.#count()
+      this.#up = 1
+    } catch (error) {
+      if (this.#up === 1) logger.warn({ err: error }, 'metrics_not_read')
+      this.#up = 0
+    }
+  }
+
+  async #count(): Promise<void> {
+    const startedAt = performance.now()
+    this.#depth = await countDepth(this.#options.engine.database)
+    this.#depthAt = performance.now()
+    this.#countAfter = this.#depthAt + (this.#depthAt - startedAt) * restPerCount
+  }
+
+  #samples(): Parameters<typeof metricsText>[0] {
+    const depth = (value: (one: Depth) => number | null) =>
+      this.#depth.flatMap((one) => {
+        const number = value(one)
+        return number === null ? [] : [{ labels: { queue: one.queue, operation: one.operation }, value: number }]
+      })
+    const one = (value: number) => [{ labels: {}, value }]
+    const ageSeconds = this.#depthAt === undefined ? 0 : (performance.now() - this.#depthAt) / 1000
+    return {
+      fencepost_jobs_pending: depth(({ pending }) => pending),
+      fencepost_jobs_due: depth(({ due }) => due),
+      fencepost_jobs_running: depth(({ running }) => running),
+      fencepost_jobs_deferred: depth(({ deferred }) => deferred),
+      fencepost_oldest_pending_age_seconds: depth(({ oldestSeconds }) =>
+        oldestSeconds === null ? null : oldestSeconds + ageSeconds,
+      ),
+      fencepost_workers: Object.entries(this.#workers).map(([state, value]) => ({ labels: { state }, value })),
+      fencepost_drain_level: one(drainLevels.indexOf(this.#drain)),
+      fencepost_jobs_settled_total: this.#settled.jobs,
+      fencepost_job_duration_seconds: this.#settled.duration.samples(),
+      fencepost_queue_wait_seconds: this.#settled.wait.samples(),
+      fencepost_stale_writebacks_total: one(this.#settled.staleWritebacks),
+      fencepost_lease_expiries_total: one(this.#settled.leaseExpiries),
+      fencepost_metrics_age_seconds: one(ageSeconds),
+      fencepost_database_up: one(this.#up),
+      fencepost_http_requests_total: [...this.#requests.values()],
+      fencepost_http_streams: one(this.#options.streams()),
+      process_start_time_seconds: one(Math.round(Date.now() / 1000 - process.uptime())),
+      process_resident_memory_bytes: one(process.memoryUsage.rss()),
+    }
+  }
+}

@@ -1,0 +1,138 @@
+import { routes, type Job as JobAnswer, type Pipeline as PipelineAnswer } from '@fencepost/client'
+import { version, type Engine, type Operation, type Pipeline } from '@fencepost/engine'
+import type { Access } from './access/access.ts'
+import { createToken, listTokens, revokeToken } from './access/tokens.ts'
+import type { Presenter } from './application.ts'
+import { endpoint, type Endpoint } from './endpoint.ts'
+import { ApiError } from './error.ts'
+import { isId } from './jobs/endpoints.ts'
+
+const readyWithinMs = 2_000
+
+/** Operations, pipelines, workers and drain. */
+export function serviceEndpoints(engine: Engine, present: Presenter): readonly Endpoint[] {
+  const shown = async ({ pipelineId, status, jobs }: Pipeline): Promise<PipelineAnswer> => ({
+    pipeline_id: pipelineId,
+    status,
+    jobs: (await present.jobs(jobs)) as JobAnswer[],
+  })
+  const found = async (pipelineId: string) => {
+    const pipeline = isId(pipelineId) ? await engine.pipeline(pipelineId) : undefined
+    if (pipeline !== undefined) return pipeline
+    throw new ApiError('pipeline_not_found', `No job belongs to a pipeline ${JSON.stringify(pipelineId.slice(0, 64))}.`)
+  }
+  const drain = async () => {
+    const { level, updatedAt, updatedBy } = await engine.drain()
+    return { level, updated_at: updatedAt ?? null, updated_by: updatedBy ?? null }
+  }
+  return [
+    endpoint(routes.listOperations, async () => ({ body: engine.operations.map(operationJson) })),
+    endpoint(routes.getPipeline, async ({ params }) => ({ body: await shown(await found(params.pipeline_id)) })),
+    endpoint(routes.abortPipeline, async ({ params, caller }) => {
+      const { pipelineId } = await found(params.pipeline_id)
+      const answer = await engine.abortPipeline(pipelineId, { by: caller.name })
+      if (answer.aborted || answer.why === 'not_found') return { body: await shown(await found(pipelineId)) }
+      throw new ApiError('nothing_to_abort', `All jobs of pipeline ${pipelineId} have ended.`, {
+        details: { pipeline_id: pipelineId },
+      })
+    }),
+    endpoint(routes.listWorkers, async () => ({
+      body: (await engine.workers()).map(({ workerId, startedAt, seenAt, ...rest }) => ({
+        worker_id: workerId,
+        started_at: startedAt,
+        seen_at: seenAt,
+        ...rest,
+      })),
+    })),
+    endpoint(routes.getDrain, async () => ({ body: await drain() })),
+    endpoint(routes.setDrain, async ({ body, caller }) => {
+      await engine.setDrain(body.level, { by: caller.name })
+      return { body: await drain() }
+    }),
+  ]
+}
+
+/** What tells whether the server lives and works. */
+export function healthEndpoints(engine: Engine): readonly Endpoint[] {
+  return [
+    endpoint(routes.healthz, async () => ({ body: { status: 'ok' as const, version } })),
+    endpoint(routes.readyz, async () => {
+      const schema = await within(readyWithinMs, engine.schemaVersion())
+      if (schema === undefined) throw new ApiError('not_ready', 'The database does not answer.')
+      if (schema.current === schema.latest) return { body: { status: 'ready' as const, schema } }
+      throw new ApiError('not_ready', `The schema is at version ${schema.current}; this release is ${schema.latest}.`, {
+        details: { schema },
+      })
+    }),
+  ]
+}
+
+/** The tokens, for administrators. */
+export function tokenEndpoints(
+  engine: Engine,
+  access: Access,
+  onRevoked: (tokenId: string) => void,
+): readonly Endpoint[] {
+  const { database } = engine
+  return [
+    endpoint(routes.listTokens, async () => ({ body: await listTokens(database) })),
+    endpoint(routes.createToken, async ({ body, caller }) => {
+      if (body.role !== 'admin' && (await access.isOpen())) {
+        throw new ApiError(
+          'request_invalid',
+          'The first token must be one of an admin: from then on every call needs one.',
+        )
+      }
+      const made = await createToken(database, body, caller.name)
+      access.tokenMade()
+      return { body: made }
+    }),
+    endpoint(routes.revokeToken, async ({ params, caller }) => {
+      const known = /^[0-9a-f]{12}$/.test(params.token_id)
+      const answer = known ? await revokeToken(database, params.token_id, caller.name) : undefined
+      if (answer?.revoked) {
+        onRevoked(params.token_id)
+        return { body: undefined }
+      }
+      if (answer?.why === 'already_revoked') throw new ApiError('token_revoked', 'The token was already revoked.')
+      throw new ApiError('token_not_found', 'There is no such token.')
+    }),
+  ]
+}
+
+interface JsonSchemaSource {
+  jsonSchema?: { input?: (options: { target: string }) => Record<string, unknown> }
+}
+
+function operationJson(operation: Operation) {
+  return {
+    name: operation.name,
+    queue: operation.queue,
+    max_attempts: operation.maxAttempts,
+    lease_ms: operation.leaseMs,
+    isolation: operation.isolation,
+    payload_schema: payloadSchema(operation),
+  }
+}
+
+// Standard JSON Schema, which validators of several makers can give; one that cannot, or not for this schema, throws.
+function payloadSchema({ payload }: Operation): Record<string, unknown> | null {
+  try {
+    return (payload['~standard'] as JsonSchemaSource).jsonSchema?.input?.({ target: 'draft-2020-12' }) ?? null
+  } catch {
+    return null
+  }
+}
+
+/** What it comes to, or undefined after so long, or if it fails. */
+async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined
+  const tooLate = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), ms)
+  })
+  try {
+    return await Promise.race([work.catch(() => undefined), tooLate])
+  } finally {
+    clearTimeout(timer)
+  }
+}

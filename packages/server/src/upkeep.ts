@@ -1,0 +1,43 @@
+import type { Engine, Logger } from '@fencepost/engine'
+import { forgetOldKeys } from './jobs/idempotency.ts'
+
+/** What a server does by itself: sweeps, and removes what is past its time. */
+export class Upkeep {
+  readonly #logger: Logger
+  readonly #timers: NodeJS.Timeout[]
+  readonly #running = new Set<Promise<void>>()
+
+  constructor(engine: Engine, options: { sweepMs: number; retainMs: number; logger: Logger }) {
+    this.#logger = options.logger
+    this.#timers = [
+      this.#every(options.sweepMs, 'sweep_failed', async () => {
+        await engine.sweep()
+      }),
+      this.#every(options.retainMs, 'retain_failed', async () => {
+        await engine.retain()
+        await forgetOldKeys(engine.database)
+      }),
+    ]
+  }
+
+  /** Begins nothing more, and waits for what has begun. */
+  async close(): Promise<void> {
+    for (const timer of this.#timers) clearInterval(timer)
+    await Promise.all(this.#running)
+  }
+
+  #every(ms: number, failed: string, work: () => Promise<void>): NodeJS.Timeout {
+    let busy = false
+    return setInterval(() => {
+      if (busy) return
+      busy = true
+      const run = work()
+        .catch((error: unknown) => this.#logger.warn({ err: error }, failed))
+        .finally(() => {
+          busy = false
+          this.#running.delete(run)
+        })
+      this.#running.add(run)
+    }, ms)
+  }
+}
