@@ -69,8 +69,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a fence that is the same for every claim of a job',
     file: `${lifecycle}/claim.ts`,
-    find: 'attempt_id = gen_random_uuid()',
-    replace: 'attempt_id = md5(job_id::text)::uuid',
+    find: 'attempt_id = (${claimer.fence} || substr(job_id::text, 20))::uuid',
+    replace: 'attempt_id = coalesce(md5(job_id::text), ${claimer.fence})::uuid',
     tests: ['packages/engine/src/lifecycle/claim.test.ts'],
   },
   {
@@ -103,7 +103,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a short claim that never begins anew',
-    file: 'packages/engine/src/worker/worker.ts',
+    file: 'packages/engine/src/worker/fetcher.ts',
     find: 'from?.until ?? startedAt + continueMs',
     replace: 'Infinity',
     tests: ['packages/engine/test/worker/continuation.test.ts'],

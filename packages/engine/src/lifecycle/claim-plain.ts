@@ -5,7 +5,6 @@ import {
   claimedFromRow,
   claimsAllowed,
   claimValues,
-  leaseOf,
   running,
   waitedMs,
   type Claimed,
@@ -60,7 +59,7 @@ function inOrder(a: PlainRow, b: PlainRow): number {
 }
 
 const claimingPlain = form<Relations, Claimer & OfQueue & Place>((t, blanks, shape) => {
-  const { queue, operations, leases, limit, workerId, priority, runAfter, jobId } = blanks
+  const { queue, operations, limit, priority, runAfter, jobId } = blanks
   // Written so that the index is entered at the place itself.
   const order =
     shape === 'from'
@@ -77,7 +76,7 @@ const claimingPlain = form<Relations, Claimer & OfQueue & Place>((t, blanks, sha
        limit ${limit}::integer
          for update of job skip locked
     )
-    update ${t.liveJobs} set ${running(t, workerId, leaseOf(t, leases))}
+    update ${t.liveJobs} set ${running(t, blanks)}
      where ctid = any(array(select place from due where plain))
     returning job_id, attempt_id, operation, payload, priority, attempts, max_attempts, ${waitedMs} as waited_ms,
               parent_job_id, pipeline_id, run_after::text as run_after_text`

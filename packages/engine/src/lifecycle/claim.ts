@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { Db } from '../database/database.ts'
 import type { Relations } from '../database/relations.ts'
 import { form, sql, type Blanks, type Sql } from '../database/sql.ts'
@@ -89,10 +90,12 @@ export interface Claimer {
   leases: string
   operations: readonly string[]
   workerId: string
+  fence: string
 }
 
 export function claimValues({ leases, workerId }: Pick<ClaimOptions, 'leases' | 'workerId'>): Claimer {
-  return { leases: JSON.stringify(leases), operations: Object.keys(leases), workerId }
+  const fence = randomUUID().slice(0, 19)
+  return { leases: JSON.stringify(leases), operations: Object.keys(leases), workerId, fence }
 }
 
 export interface OfQueue {
@@ -109,8 +112,8 @@ const claimGiven = form<Relations, Claimer & { jobIds: readonly string[] }>((t, 
 // The rows are found again by where they lie: they are locked, so they stay there and stay pending, and there is no
 // index that could be the wrong one.
 // Limit: one that changed between the snapshot and the lock is left for the next claim, which whoever changed it calls.
-function claiming(t: Relations, { leases, workerId }: Blanks<Claimer>, due: Sql): Sql {
-  const leaseUntil = leaseOf(t, leases)
+function claiming(t: Relations, claimer: Blanks<Claimer>, due: Sql): Sql {
+  const leaseUntil = leaseOf(t, claimer)
   return sql`
     with recursive ${due},
     entered as (
@@ -124,7 +127,7 @@ function claiming(t: Relations, { leases, workerId }: Blanks<Claimer>, due: Sql)
       returning job_id
     ),
     claimed as (
-      update ${t.liveJobs} set ${running(t, workerId, leaseUntil)}
+      update ${t.liveJobs} set ${running(t, claimer)}
        where ctid = any(array(select place from due where slot_key is null
                               union all select place from due join entered using (job_id)))
       returning job_id, attempt_id, operation, queue, payload, priority, run_after, attempts, max_attempts, locked_at,
@@ -143,14 +146,18 @@ function claiming(t: Relations, { leases, workerId }: Blanks<Claimer>, due: Sql)
 
 export const waitedMs = sql`date_part('epoch', locked_at - run_after) * 1000`
 
-export function leaseOf(t: Relations, leases: unknown): Sql {
+function leaseOf(t: Relations, { leases }: Blanks<Claimer>): Sql {
   return sql`${t.now} + (${leases}::jsonb ->> operation)::integer * interval '1 millisecond'`
 }
 
-export function running(t: Relations, workerId: unknown, leaseUntil: Sql): Sql {
+/**
+ * What a claim sets. The fence is random bits drawn for this claim, followed by the job's own: no two claims of a job
+ * have the same, and no two jobs of a claim. Drawing all of it for each job takes Postgres four times as long.
+ */
+export function running(t: Relations, claimer: Blanks<Claimer>): Sql {
   return sql`
-    status = 'running', attempt_id = gen_random_uuid(), attempts = attempts + 1,
-    locked_by = ${workerId}, locked_at = ${t.now}, lease_until = ${leaseUntil},
+    status = 'running', attempt_id = (${claimer.fence} || substr(job_id::text, 20))::uuid, attempts = attempts + 1,
+    locked_by = ${claimer.workerId}, locked_at = ${t.now}, lease_until = ${leaseOf(t, claimer)},
     started_at = coalesce(started_at, ${t.now}), started_event_id = ${t.nextEventId}`
 }
 

@@ -1,0 +1,177 @@
+import type { Attempt } from '../attempt/attempt.ts'
+import type { Claims } from '../attempt/claims.ts'
+import type { Place } from '../lifecycle/claim-plain.ts'
+import type { Logger } from '../logger.ts'
+import type { CheckedWorkOptions } from './options.ts'
+
+/*
+ * The part of a worker that claims. It looks where there may be something: in queues that were announced, in all of them
+ * now and then, and in one that has just given all that was asked of it.
+ *
+ * At such a queue it goes on from where the last claim ended. What comes in before that place is found when the queue is
+ * looked at from its beginning again: at once if it is announced, or else after a moment. One claim is under way at a
+ * time: a second beside it, tried on two cores, made nothing faster.
+ */
+
+/** What a fetcher needs of its worker. */
+export interface FetcherPorts {
+  claims: Pick<Claims, 'plain' | 'ofQueue'>
+  /** How many more jobs the worker wants to hold; none until it is worth a statement. */
+  room: () => number
+  /** Takes a job that was claimed, by a claim sent at that time of this process's steady clock. */
+  accept: (attempt: Attempt, claimedAt: number) => void
+  /** How long until the next job is due, as far as anybody knows. */
+  msUntilDue: () => Promise<number | undefined>
+}
+
+/** A place in a queue's order: everything before it was claimed, unless it came in later. */
+interface Continuation {
+  place: Place
+  until: number
+}
+
+const firstRetryMs = 100
+const maxRetryMs = 5_000
+const minDueMs = 20
+/** How long to go on from place to place before a queue is looked at from its beginning again. */
+const continueMs = 500
+
+/** Claims jobs for a worker until it is stopped. */
+export class Fetcher {
+  readonly #ports: FetcherPorts
+  readonly #options: Pick<CheckedWorkOptions, 'queues' | 'operations' | 'pollMs'>
+  readonly #logger: Logger
+  /** Queues that may have due jobs. */
+  readonly #promising = new Set<string>()
+  /** Where to go on in those that gave all that was asked. */
+  readonly #places = new Map<string, Continuation>()
+  #fetching: Promise<void> | undefined
+  #scheduled = false
+  #stopping = false
+  #pollTimer: NodeJS.Timeout | undefined
+  #retryMs = firstRetryMs
+
+  constructor(
+    ports: FetcherPorts,
+    options: Pick<CheckedWorkOptions, 'queues' | 'operations' | 'pollMs'>,
+    logger: Logger,
+  ) {
+    this.#ports = ports
+    this.#options = options
+    this.#logger = logger
+  }
+
+  /** There may be something new in these queues: they are looked at from their beginning. */
+  look(queues: readonly string[]): void {
+    for (const queue of queues) {
+      this.#promising.add(queue)
+      this.#places.delete(queue)
+    }
+    this.#schedule()
+  }
+
+  /** The worker has room. */
+  freed(): void {
+    if (this.#promising.size > 0) this.#schedule()
+  }
+
+  /** Resolves when no claim is under way any more. */
+  async stop(): Promise<void> {
+    this.#stopping = true
+    clearTimeout(this.#pollTimer)
+    await this.#fetching
+  }
+
+  // Once per turn of the event loop: a batch of settlements frees its places one after another, and should be followed
+  // by one claim for all of them.
+  #schedule(): void {
+    if (this.#scheduled || this.#stopping) return
+    this.#scheduled = true
+    setImmediate(() => {
+      this.#scheduled = false
+      if (this.#stopping) return
+      this.#fetching ??= this.#fetch().finally(() => {
+        this.#fetching = undefined
+        // What was announced while a claim was under way.
+        if (this.#ports.room() > 0) this.freed()
+      })
+    })
+  }
+
+  async #fetch(): Promise<void> {
+    for (const queue of this.#promising) {
+      if (this.#ports.room() === 0 || this.#stopping) return
+      this.#promising.delete(queue) // before the claim, so that a wake-up during it is not forgotten
+      try {
+        await this.#claim(queue)
+        this.#retryMs = firstRetryMs
+      } catch (error) {
+        this.#logger.warn({ err: error, queue }, 'claim_failed')
+        this.#promising.add(queue)
+        await new Promise((resolve) => setTimeout(resolve, this.#retryMs * (0.5 + Math.random())))
+        this.#retryMs = Math.min(maxRetryMs, this.#retryMs * 2)
+      }
+    }
+    await this.#schedulePoll()
+  }
+
+  // First what is quickly claimed, so that it starts; what else there is, unless that was a whole batch, afterwards.
+  async #claim(queue: string): Promise<void> {
+    const found = await this.#claimPlain(queue)
+    if (found === 'all that was asked') {
+      this.#promising.add(queue)
+      return
+    }
+    const limit = this.#ports.room()
+    const others = limit === 0 ? limit : await this.#claimAny(queue, limit, found === 'none' ? 'sweep' : 'give up')
+    if (others === limit) this.#promising.add(queue)
+  }
+
+  async #claimAny(queue: string, limit: number, finding: 'sweep' | 'give up'): Promise<number> {
+    const wanted = { queue, operations: this.#operationNames, limit }
+    return this.#accepting(() => this.#ports.claims.ofQueue(wanted, finding))
+  }
+
+  /** Claims from the queue's place, or from its beginning where it has none. */
+  async #claimPlain(queue: string): Promise<'none' | 'some' | 'all that was asked'> {
+    const startedAt = performance.now()
+    const known = this.#places.get(queue)
+    const from = known !== undefined && startedAt < known.until ? known : undefined
+    const limit = this.#ports.room()
+    let last: Place | undefined
+    const count = await this.#accepting(async () => {
+      const batch = await this.#ports.claims.plain({ queue, operations: this.#operationNames, limit }, from?.place)
+      last = batch.last
+      return batch.attempts
+    })
+    if (last === undefined) {
+      this.#places.delete(queue)
+      return count === 0 ? 'none' : 'some'
+    }
+    // Announced meanwhile: then it is looked at from its beginning.
+    if (!this.#promising.has(queue))
+      this.#places.set(queue, { place: last, until: from?.until ?? startedAt + continueMs })
+    return 'all that was asked'
+  }
+
+  async #accepting(claim: () => Promise<Attempt[]>): Promise<number> {
+    const startedAt = performance.now()
+    const attempts = await claim()
+    for (const attempt of attempts) this.#ports.accept(attempt, startedAt)
+    return attempts.length
+  }
+
+  get #operationNames(): string[] {
+    return this.#options.operations.map(({ name }) => name)
+  }
+
+  async #schedulePoll(): Promise<void> {
+    const { pollMs, queues } = this.#options
+    const dueMs = await this.#ports.msUntilDue().catch(() => undefined)
+    if (this.#stopping) return
+    const jittered = pollMs * (0.75 + Math.random() / 2)
+    const delayMs = dueMs === undefined ? jittered : Math.min(jittered, Math.max(minDueMs, dueMs + 1))
+    clearTimeout(this.#pollTimer)
+    this.#pollTimer = setTimeout(() => this.look(queues), delayMs)
+  }
+}
