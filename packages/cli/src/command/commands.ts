@@ -1,4 +1,5 @@
 import { config } from '../configuration/config-command.ts'
+import { doctor } from '../doctor/doctor.ts'
 import { drain } from '../drain.ts'
 import { cancelJob, deleteJob, explainJob, jobEvents, listJobs, recoverJob, showJob } from '../jobs/commands.ts'
 import { submit } from '../jobs/submit.ts'
@@ -32,5 +33,6 @@ export const commands: readonly Command[] = [
   createTokenCommand,
   listTokensCommand,
   revokeTokenCommand,
+  doctor,
   config,
 ]
