@@ -1,6 +1,6 @@
 import { FencepostApiError, WaitTimeoutError } from '@fencepost/client'
-import { FencepostError } from '@fencepost/engine'
-import { ServerStartError } from '@fencepost/server'
+import type { FencepostError } from '@fencepost/engine'
+import type { ServerStartError } from '@fencepost/server'
 import type { Exit } from './exit-codes.ts'
 
 /** What was typed, or configured, cannot be used. */
@@ -46,12 +46,17 @@ export function failureOf(error: unknown): Failure {
   }
   if (error instanceof CommandError) return { exit: error.exit, code: error.code, message: error.message, details: {} }
   if (error instanceof FencepostApiError) return ofApi(error)
-  if (error instanceof FencepostError) return ofEngine(error)
-  if (error instanceof ServerStartError) return ofServer(error)
+  if (isNamed<FencepostError>(error, 'FencepostError')) return ofEngine(error)
+  if (isNamed<ServerStartError>(error, 'ServerStartError')) return ofServer(error)
   if (error instanceof WaitTimeoutError) {
     return { exit: 'unavailable', code: 'wait_timeout', message: error.message, details: { job_id: error.jobId } }
   }
   return ofDriver(error) ?? { exit: 'failed', code: 'error', message: messageOf(error), details: {} }
+}
+
+// By name: importing the engine and the server, to tell errors that most commands never see, takes longer than those.
+function isNamed<E extends Error>(error: unknown, name: E['name']): error is E {
+  return error instanceof Error && error.name === name
 }
 
 function ofApi(error: FencepostApiError): Failure {

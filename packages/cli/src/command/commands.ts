@@ -1,14 +1,11 @@
 import { config } from '../configuration/config-command.ts'
-import { doctor } from '../doctor/doctor.ts'
+import { doctor } from '../doctor/command.ts'
 import { drain } from '../drain.ts'
 import { cancelJob, deleteJob, explainJob, jobEvents, listJobs, recoverJob, showJob } from '../jobs/commands.ts'
 import { submit } from '../jobs/submit.ts'
 import { abortPipeline, showPipeline } from '../pipelines.ts'
-import { migrate } from '../service/migrate.ts'
-import { serve } from '../service/serve.ts'
-import { up } from '../service/up.ts'
-import { worker } from '../service/worker.ts'
-import { createTokenCommand, listTokensCommand, revokeTokenCommand } from '../tokens.ts'
+import { migrate, serve, up, worker } from '../service/commands.ts'
+import { createToken, listTokens, revokeToken } from '../tokens/commands.ts'
 import { workers } from '../workers.ts'
 import type { Command } from './command.ts'
 
@@ -30,9 +27,9 @@ export const commands: readonly Command[] = [
   abortPipeline,
   workers,
   drain,
-  createTokenCommand,
-  listTokensCommand,
-  revokeTokenCommand,
+  createToken,
+  listTokens,
+  revokeToken,
   doctor,
   config,
 ]

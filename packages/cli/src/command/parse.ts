@@ -65,12 +65,24 @@ function split(command: Command, line: readonly string[], specs: Record<string, 
     options[flagOf(name)] = { type, multiple: kind === 'list', ...(name === 'help' ? { short: 'h' } : {}) }
   }
   try {
-    return parseArgs({ args: [...line], options, allowPositionals: true, allowNegative: true, strict: true })
+    return parseArgs({ args: joinNegative(line), options, allowPositionals: true, allowNegative: true, strict: true })
   } catch (error) {
     // Its messages go on with advice about `--`, which is seldom what is wrong.
     const [message] = (error as Error).message.split('. To specify')
     throw new UsageError(`${message}${message?.endsWith('.') ? '' : '.'}`, { command: command.name, cause: error })
   }
+}
+
+// `--priority -3` would be taken for an option -3.
+function joinNegative(line: readonly string[]): string[] {
+  const args: string[] = []
+  for (const word of line) {
+    const before = args.at(-1)
+    if (/^-\d+$/.test(word) && before !== undefined && /^--[a-z-]+$/.test(before))
+      args.splice(-1, 1, `${before}=${word}`)
+    else args.push(word)
+  }
+  return args
 }
 
 function readFlag(spec: ValueSpec, raw: unknown, where: string): unknown {

@@ -1,4 +1,3 @@
-import { serverDefaults } from '@fencepost/server'
 import type { ValueOf, ValueSpec } from '../command/value.ts'
 
 /** What can be configured: by a flag, by variables of the environment, or in the file. */
@@ -11,8 +10,9 @@ export interface Setting extends ValueSpec {
 }
 
 /**
- * Every setting, by its key in the configuration file; its flag is the same in kebab-case.
- * docs/reference/configuration.md lists the same table; a test compares them.
+ * Every setting, by its key in the configuration file; its flag is the same in kebab-case. The defaults are those of the
+ * engine and the server, written out: importing those takes longer than most commands do.
+ * docs/reference/configuration.md lists the same table; a test compares all of them.
  */
 export const settings = {
   database: {
@@ -52,14 +52,14 @@ export const settings = {
     placeholder: 'address',
     description: 'Where to listen. Anything but loopback needs a token to exist.',
     env: ['FENCEPOST_HOST'],
-    default: serverDefaults.host,
+    default: '127.0.0.1',
   },
   port: {
     kind: 'integer',
     placeholder: 'number',
     description: 'The port to listen on; 0 takes any that is free.',
     env: ['FENCEPOST_PORT'],
-    default: serverDefaults.port,
+    default: 8080,
     min: 0,
     max: 65_535,
   },
@@ -73,14 +73,14 @@ export const settings = {
     kind: 'boolean',
     description: 'Take the address of a caller from X-Forwarded-For: only behind a proxy that sets it.',
     env: ['FENCEPOST_TRUST_PROXY'],
-    default: serverDefaults.trustProxy,
+    default: false,
   },
   maxBodyBytes: {
     kind: 'integer',
     placeholder: 'bytes',
     description: 'The largest body of a request.',
     env: ['FENCEPOST_MAX_BODY_BYTES'],
-    default: serverDefaults.maxBodyBytes,
+    default: 1_048_576,
     min: 1,
   },
   rateLimitPerSecond: {
@@ -88,7 +88,7 @@ export const settings = {
     placeholder: 'number',
     description: 'Requests of one caller in the long run, by token or address.',
     env: ['FENCEPOST_RATE_LIMIT_PER_SECOND'],
-    default: serverDefaults.rateLimitPerSecond,
+    default: 1_000,
     min: 1,
   },
   concurrency: {

@@ -1,9 +1,9 @@
 import pg from 'pg'
-import { command } from '../command/command.ts'
+import type { Exit } from '../exit-codes.ts'
 import { failureOf } from '../failure.ts'
 import type { Output, Style } from '../output/output.ts'
 import { openDatabase, type OpenedDatabase } from '../service/database.ts'
-import { databaseSettings } from '../service/running.ts'
+import type { DatabaseSettings } from '../service/settings.ts'
 import { worst, type Check, type Finding, type Patient, type State } from './check.ts'
 import { permissionsCheck, schemaCheck } from './schema-checks.ts'
 import { autovacuumCheck, clockCheck, connectionsCheck, durabilityCheck, versionCheck } from './server-checks.ts'
@@ -26,39 +26,22 @@ const checks: readonly Check[] = [
 /** A finding with the name of its check, as it is shown. */
 type Named = Finding & { check: string }
 
-export const doctor = command({
-  name: 'doctor',
-  summary: 'Examines the database and gives advice',
-  options: {
-    xminAgeSeconds: {
-      kind: 'integer',
-      placeholder: 'seconds',
-      description: 'Name transactions that are open for longer.',
-      min: 0,
-      default: 300,
-    },
-  },
-  settings: databaseSettings,
-  async run({ options, settings, output }) {
-    const findings = await examine(settings, options.xminAgeSeconds, output)
-    const state = worst(findings.map((finding) => finding.state))
-    const shown = findings.map(({ check, state: one, message, advice = null, details = {} }) => ({
-      check,
-      state: one,
-      message,
-      advice,
-      details,
-    }))
-    output.answer({ state, checks: shown }, () => findings.map((finding) => describe(finding, output)).join('\n'))
-    return { ok: 'ok', warn: 'warnings', fail: 'failed' }[state] as 'ok' | 'warnings' | 'failed'
-  },
-})
-
-async function examine(
-  settings: Parameters<typeof openDatabase>[0] & { schema: string },
-  xminAgeSeconds: number,
+/** Examines the database, and ends with the worst that was found. */
+export async function doctor(
+  { xminAgeSeconds }: { xminAgeSeconds: number },
+  settings: DatabaseSettings,
   output: Output,
-): Promise<Named[]> {
+): Promise<Exit> {
+  const findings = await examine(settings, xminAgeSeconds, output)
+  const state = worst(findings.map((finding) => finding.state))
+  const checks = findings.map(({ advice = null, details = {}, ...finding }) => ({ ...finding, advice, details }))
+  output.answer({ state, checks }, () => findings.map((finding) => describe(finding, output)).join('\n'))
+  return exits[state]
+}
+
+const exits: Record<State, Exit> = { ok: 'ok', warn: 'warnings', fail: 'failed' }
+
+async function examine(settings: DatabaseSettings, xminAgeSeconds: number, output: Output): Promise<Named[]> {
   let database: OpenedDatabase
   let session: pg.Client
   try {

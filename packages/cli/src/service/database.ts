@@ -28,11 +28,9 @@ export interface OpenedEngine {
   close: () => Promise<void>
 }
 
-type EngineSettings = Settings<'database' | 'directory' | 'schema' | 'migrate'>
-
 /** An engine on that database. */
 export async function openConfiguredEngine(
-  settings: EngineSettings,
+  settings: Settings<'database' | 'directory' | 'schema' | 'migrate'>,
   output: Output,
   options: EngineOptions = {},
 ): Promise<OpenedEngine> {
