@@ -1,9 +1,13 @@
-import { createClient, createdToken, token } from '@fencepost/client'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { createClient, createdToken, token } from '@fencepost/client'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { cliBed } from './cli-bed.ts'
+import { program } from './built-cli.ts'
+import { cleanEnv, cliBed } from './cli-bed.ts'
 
 const bed = cliBed()
 const module = fileURLToPath(new URL('./programs/operations.ts', import.meta.url))
@@ -64,6 +68,22 @@ describe('up', () => {
     await running.said(/Stopping/)
     running.kill(signal)
     expect((await running.ended).code).toBe(code)
+  })
+
+  test('stops when the shell that npm runs it in is ended', async () => {
+    // The second command keeps the shell from becoming the program.
+    const shell = spawn('sh', ['-c', `"${process.execPath}" "${program}" up --port 0 --json; true`], {
+      env: { ...cleanEnv, DATABASE_URL: bed.database, npm_lifecycle_event: 'start' },
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    const [line] = (await once(createInterface(shell.stdout), 'line')) as [string]
+    const client = createClient({ url: (JSON.parse(line) as { url: string }).url })
+    expect(await client.healthz()).toMatchObject({ status: 'ok' })
+    const closed = once(shell.stdout, 'close') // when the last process that has it has ended
+    shell.kill('SIGTERM')
+    await closed
+    await expect(client.healthz()).rejects.toMatchObject({ code: 'unreachable' })
+    expect((await pool.query('select from fencepost.workers')).rows).toEqual([])
   })
 
   test('says so when the port is in use', async () => {
