@@ -218,6 +218,24 @@ test('migrate brings a schema to this release, and says where it stands', async 
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('schema_missing') })
 })
 
+test('a token needs a name that can be kept', async () => {
+  const refused = await onDatabase('tokens', 'create', 'a'.repeat(101))
+  expect(refused).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('name') })
+})
+
+test('a job is watched over a restart of the server', async () => {
+  const first = await bed.up()
+  const { job_id: jobId } = await first.client.submitJob('sample_count', { payload: { to: 8, step_ms: 250 } })
+  const watching = bed.start(['jobs', 'show', jobId, '--watch', '--url', first.url])
+  await watching.said(/job\.started/)
+  first.running.kill('SIGTERM')
+  await first.running.ended
+  await bed.up(['--port', new URL(first.url).port])
+  const { code, stdout } = await watching.ended
+  expect(code).toBe(0)
+  expect(stdout).toMatch(/job\.released.*job\.started.*job\.completed.*Status +completed/s)
+})
+
 test('tokens are made, listed and revoked, and decide who may do what', async () => {
   const made = createdToken.parse((await onDatabase('tokens', 'create', 'ada', '--role', 'operator')).lines[0])
   const viewer = (await bed.run(['tokens', 'create', 'bob', '--database', bed.database])).stdout.trim()

@@ -1,4 +1,4 @@
-import type { Client, Job, JobEvent } from '@fencepost/client'
+import { FencepostApiError, type Client, type Job, type JobEvent } from '@fencepost/client'
 import { bar, percent } from '../output/bar.ts'
 import type { Output } from '../output/output.ts'
 import { Screen } from '../output/screen.ts'
@@ -15,27 +15,56 @@ const giveUpAfterMs = 30_000
  */
 export async function watchJob(client: Client, jobId: string, output: Output): Promise<Job> {
   const show = viewer(output)
-  let [asked, shown] = [0, 0]
-  const look = async (events: readonly JobEvent[]) => {
-    asked += 1
-    const nth = asked
-    const job = await client.getJob(jobId)
-    // An answer that was overtaken by a later one tells what was.
-    if (nth < shown && events.length === 0) return job
-    shown = Math.max(nth, shown)
-    show(job, events)
-    return job
-  }
-  await look([])
-  const timer = setInterval(() => void look([]).catch(() => {}), lookMs) // the stream tells if the server is gone
+  const latest = new Latest(client, jobId)
+  show(await latest.look(), [])
+  const timer = setInterval(
+    () =>
+      void latest.tryToLook().then(
+        (job) => show(job, []),
+        () => {},
+      ),
+    lookMs,
+  )
   try {
-    for await (const event of client.events(jobId, { giveUpAfterMs })) await look([event])
+    for await (const event of client.events(jobId, { giveUpAfterMs })) show(await latest.tryToLook(), [event])
   } finally {
     clearInterval(timer)
   }
-  const job = await look([])
+  const job = await client.waitFor(jobId, { timeoutMs: giveUpAfterMs })
+  show(job, [])
   if (!output.json) output.answer(job, () => `\n${describeJob(job, output)}`)
   return job
+}
+
+/** The job as it was seen last. Answers may overtake each other: one that was asked for earlier never counts again. */
+class Latest {
+  readonly #client: Client
+  readonly #jobId: string
+  #asked = 0
+  #seen: { job: Job; asked: number } | undefined
+
+  constructor(client: Client, jobId: string) {
+    this.#client = client
+    this.#jobId = jobId
+  }
+
+  async look(): Promise<Job> {
+    this.#asked += 1
+    const asked = this.#asked
+    const job = await this.#client.getJob(this.#jobId)
+    if (this.#seen === undefined || asked > this.#seen.asked) this.#seen = { job, asked }
+    return this.#seen.job
+  }
+
+  /** What was seen last, if the server cannot be asked now: it is for the stream of events to give up. */
+  async tryToLook(): Promise<Job> {
+    try {
+      return await this.look()
+    } catch (error) {
+      if (this.#seen === undefined || !(error instanceof FencepostApiError) || !error.retryable) throw error
+      return this.#seen.job
+    }
+  }
 }
 
 type Show = (job: Job, events: readonly JobEvent[]) => void

@@ -1,8 +1,8 @@
 import { userInfo } from 'node:os'
-import type { Role } from '@fencepost/client'
+import { routes, type Role } from '@fencepost/client'
 import type { EngineDatabase } from '@fencepost/engine'
 import * as stored from '@fencepost/server'
-import { CommandError } from '../failure.ts'
+import { CommandError, UsageError } from '../failure.ts'
 import type { Output } from '../output/output.ts'
 import { table } from '../output/table.ts'
 import { openConfiguredEngine } from '../service/database.ts'
@@ -10,6 +10,10 @@ import type { TokenSettings } from './commands.ts'
 
 /** Makes a token and prints it. */
 export async function createToken(name: string, role: Role, settings: TokenSettings, output: Output): Promise<void> {
+  const checked = routes.createToken.body.safeParse({ name, role })
+  if (!checked.success) {
+    throw new UsageError(`The name cannot be used: ${checked.error.issues[0]?.message}.`, { command: 'tokens create' })
+  }
   const made = await onDatabase(settings, output, (database) => stored.createToken(database, { name, role }, whoami()))
   output.answer(made, () => made.token)
   output.note(`Token ${made.token_id} for ${made.name}, ${made.role}. It is not shown again.`)
