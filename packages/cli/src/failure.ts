@@ -61,7 +61,9 @@ function isNamed<E extends Error>(error: unknown, name: E['name']): error is E {
 
 function ofApi(error: FencepostApiError): Failure {
   const { code, status, message, details } = error
-  const failure = { exit: exitOfStatus(status), code, message, details }
+  // Whoever answered is no server of ours, so its status says nothing about jobs.
+  const exit = code === 'answer_unreadable' ? 'failed' : exitOfStatus(status)
+  const failure: Failure = { exit, code, message, details }
   if (code === 'unreachable') {
     return { ...failure, hint: 'Is a server running there? Start one with `fencepost up`, or give --url.' }
   }

@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { maskSecret, maskUrl } from '../src/configuration/mask.ts'
 import { resolveSetting } from '../src/configuration/resolve.ts'
@@ -72,6 +73,10 @@ describe('the file', () => {
       value: 4444,
       source: 'file other.config.ts',
     })
+    const typed = fileURLToPath(new URL('./programs/fencepost.config.ts', import.meta.url))
+    const found = await shown(['--config', typed])
+    expect(found.get('concurrency')?.value).toBe(3)
+    expect(found.get('queues')?.value).toEqual(['slow'])
   })
 
   test.each([

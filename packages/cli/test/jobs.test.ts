@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { drain, explanation, job, jobEvent, pipeline, worker, type Client, type Job } from '@fencepost/client'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -200,6 +203,12 @@ describe('a server that does not answer', () => {
   test('is told from one that is something else', async () => {
     const nobody = await bed.run(['jobs', 'list', '--url', 'http://127.0.0.1:9'])
     expect(nobody).toMatchObject({ code: 7, stdout: '', stderr: expect.stringContaining('fencepost up') })
+    const stranger = createServer((_, response) => response.writeHead(404).end('Not here')).listen(0, '127.0.0.1')
+    await once(stranger, 'listening')
+    const { port } = stranger.address() as AddressInfo
+    const other = await bed.run(['jobs', 'show', absent, '--url', `http://127.0.0.1:${port}`])
+    expect(other).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('is the address right?') })
+    stranger.close()
     const noAddress = await bed.run(['jobs', 'list', '--url', 'somewhere'])
     expect(noAddress).toMatchObject({ code: 2, stderr: expect.stringContaining('http://host:port') })
   })

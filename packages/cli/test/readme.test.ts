@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { errorAnswer, explanation, job, operation, worker } from '@fencepost/client'
 import { beforeAll, expect, test } from 'vitest'
@@ -21,11 +22,17 @@ let outputs: Map<string, string>
 beforeAll(async () => {
   const running = bed.start(['up', '--port', '0', '--json'])
   const { url } = await running.line<{ url: string }>()
+  const standIn = fileURLToPath(new URL('./programs/curl.mjs', import.meta.url))
+  const prepare = `command -v curl >/dev/null || curl() { "${process.execPath}" "${standIn}" "$@"; }`
   const script = lines.flatMap((line) => [line, `echo; echo '${separator}'`]).join('\n')
-  const { stdout } = await promisify(execFile)('bash', ['-c', script.replaceAll('http://127.0.0.1:8080', url)], {
-    cwd: root,
-    env: { ...cleanEnv, FENCEPOST_URL: url, FENCEPOST_DIRECTORY: join(bed.directory, '.fencepost/postgres') },
-  })
+  const { stdout } = await promisify(execFile)(
+    'bash',
+    ['-c', `${prepare}\n${script.replaceAll('http://127.0.0.1:8080', url)}`],
+    {
+      cwd: root,
+      env: { ...cleanEnv, FENCEPOST_URL: url, FENCEPOST_DIRECTORY: join(bed.directory, '.fencepost/postgres') },
+    },
+  )
   const printed = stdout.split(separator).map((output) => output.trim())
   outputs = new Map(lines.map((line, nth) => [line, printed[nth] ?? '']))
   running.kill('SIGINT')
