@@ -1,8 +1,10 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import type { Client } from '@fencepost/client'
+import { createClient, type Client } from '@fencepost/client'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { watchJob } from '../src/jobs/watch.ts'
 import { bar, percent } from '../src/output/bar.ts'
+import { Output } from '../src/output/output.ts'
 import { table } from '../src/output/table.ts'
 import { program } from './built-cli.ts'
 import { cleanEnv, cliBed } from './cli-bed.ts'
@@ -84,6 +86,25 @@ describe('on a terminal', () => {
     expect((await onTerminal('jobs list --json')).text).not.toMatch(colours)
     expect((await onTerminal('jobs nonsense')).text).toMatch(colours)
   })
+})
+
+test('a look at the job that fails while events come is no reason to end', async () => {
+  const { job_id: jobId } = await client.submitJob('sample_count', { payload: { to: 3, step_ms: 50 } })
+  let looks = 0
+  const shaky = createClient({
+    url,
+    fetch: async (input, init) => {
+      if (input !== `${url}/jobs/${jobId}`) return fetch(input, init)
+      looks += 1
+      if (looks === 2) throw new TypeError('fetch failed')
+      return fetch(input, init)
+    },
+  })
+  let text = ''
+  const sink = { write: (some: string) => (text += some) }
+  const output = new Output({ json: false, stdout: sink, stderr: sink, env: {} })
+  expect(await watchJob(shaky, jobId, output)).toMatchObject({ status: 'completed' })
+  expect(text).toMatch(/job\.submitted.*job\.completed.*Status +completed/s)
 })
 
 describe('a bar', () => {
