@@ -3,6 +3,9 @@ import type { Failure } from '../failure.ts'
 
 export type Style = Parameters<typeof styleText>[0]
 
+// Some versions of Node look at standard output and the environment by themselves, others do not.
+const asDecided = { validateStream: false }
+
 /** A stream that is written to: the process's own, or a test's. */
 export interface Sink {
   write(text: string): unknown
@@ -60,7 +63,7 @@ export class Output {
   }
 
   style(style: Style, text: string): string {
-    return this.#colours ? styleText(style, text) : text
+    return this.#colours ? styleText(style, text, asDecided) : text
   }
 
   fail({ code, message, details, hint }: Failure): void {
@@ -68,7 +71,7 @@ export class Output {
       this.#stderr.write(`${JSON.stringify({ error: { code, message, details } })}\n`)
       return
     }
-    const label = this.#errorColours ? styleText('red', 'error') : 'error'
+    const label = this.#errorColours ? styleText('red', 'error', asDecided) : 'error'
     this.#stderr.write(`${label}: ${message}\n${hint === undefined ? '' : `${hint}\n`}`)
   }
 }
