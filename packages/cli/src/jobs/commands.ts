@@ -1,0 +1,120 @@
+import { jobStatus, type Job, type JobEvent } from '@fencepost/client'
+import { command } from '../command/command.ts'
+import { clientSettings, connect } from '../connection.ts'
+import type { Exit } from '../exit-codes.ts'
+import { describeEvent, describeJob, describeJobs, statusWord } from './describe.ts'
+import { watchJob } from './watch.ts'
+
+const jobId = { job_id: { description: 'The id of the job: 32 hexadecimal digits.' } } as const
+
+export const listJobs = command({
+  name: 'jobs list',
+  summary: 'Lists jobs, newest first',
+  options: {
+    status: { kind: 'text', choices: jobStatus.options, description: 'Only jobs in this state.' },
+    operation: { kind: 'text', placeholder: 'name', description: 'Only jobs of this operation.' },
+    queue: { kind: 'text', placeholder: 'name', description: 'Only jobs of this queue.' },
+    parent: { kind: 'text', placeholder: 'job_id', description: 'Only children of this job.' },
+    pipeline: { kind: 'text', placeholder: 'pipeline_id', description: 'Only jobs of this pipeline.' },
+    lockKey: { kind: 'text', placeholder: 'key', description: 'Only jobs with this lock.' },
+    limit: { kind: 'integer', placeholder: 'number', description: 'At most so many.', min: 1, max: 1000, default: 20 },
+    after: { kind: 'text', placeholder: 'job_id', description: 'Only jobs submitted before this one: the next page.' },
+  },
+  settings: clientSettings,
+  async run({ options, settings, output }) {
+    const { lockKey, ...query } = options
+    const jobs = await connect(settings).listJobs({ ...query, lock_key: lockKey })
+    output.answer(jobs, () => describeJobs(jobs, output))
+  },
+})
+
+export const showJob = command({
+  name: 'jobs show',
+  summary: 'Shows a job',
+  arguments: jobId,
+  options: {
+    watch: {
+      kind: 'boolean',
+      description: 'Follow it to its end, with its events and a bar; exit code 1 if it does not complete.',
+    },
+  },
+  settings: clientSettings,
+  async run({ args, options, settings, output }) {
+    const client = connect(settings)
+    if (options.watch) return exitOf(await watchJob(client, args.job_id, output))
+    const job = await client.getJob(args.job_id)
+    output.answer(job, () => describeJob(job, output))
+    return 'ok'
+  },
+})
+
+export const cancelJob = command({
+  name: 'jobs cancel',
+  summary: 'Cancels a pending or running job, with everything that descends from it',
+  arguments: jobId,
+  settings: clientSettings,
+  async run({ args, settings, output }) {
+    const job = await connect(settings).cancelJob(args.job_id)
+    output.answer(job, () => `Job ${job.job_id} is ${statusWord(job, output)}.`)
+  },
+})
+
+export const deleteJob = command({
+  name: 'jobs delete',
+  summary: 'Hides a finished job; retention removes it later',
+  arguments: jobId,
+  settings: clientSettings,
+  async run({ args, settings, output }) {
+    await connect(settings).deleteJob(args.job_id)
+    output.answer({ job_id: args.job_id, deleted: true }, () => `Job ${args.job_id} is deleted.`)
+  },
+})
+
+export const recoverJob = command({
+  name: 'jobs recover',
+  summary: 'Puts a stuck running job back, if its claim is older than the stale timeout of the server',
+  arguments: jobId,
+  settings: clientSettings,
+  async run({ args, settings, output }) {
+    const job = await connect(settings).recoverJob(args.job_id)
+    output.answer(job, () => `Job ${job.job_id} is ${statusWord(job, output)} again.`)
+  },
+})
+
+export const jobEvents = command({
+  name: 'jobs events',
+  summary: 'Prints the events of a job, oldest first',
+  arguments: jobId,
+  options: {
+    follow: { kind: 'boolean', description: 'Go on with live ones until the job has ended.' },
+    after: { kind: 'text', placeholder: 'id', description: 'Only events after this one.' },
+    limit: { kind: 'integer', placeholder: 'number', description: 'At most so many, without --follow.', min: 1 },
+  },
+  settings: clientSettings,
+  async run({ args, options, settings, output }) {
+    const client = connect(settings)
+    const { after, limit } = options
+    const print = (event: JobEvent) => output.answer(event, () => describeEvent(event, output))
+    if (options.follow) {
+      for await (const event of client.events(args.job_id, { after, giveUpAfterMs: 30_000 })) print(event)
+    } else {
+      for (const event of await client.jobEvents(args.job_id, { after, limit })) print(event)
+    }
+  },
+})
+
+export const explainJob = command({
+  name: 'jobs explain',
+  summary: 'Says why a job is not running',
+  arguments: jobId,
+  settings: clientSettings,
+  async run({ args, settings, output }) {
+    const explanation = await connect(settings).explainJob(args.job_id)
+    output.answer(explanation, () => explanation.message)
+  },
+})
+
+/** How a command ends that has waited for a job. */
+export function exitOf({ status }: Job): Exit {
+  return status === 'completed' ? 'ok' : 'failed'
+}

@@ -1,0 +1,101 @@
+import type { Job, JobEvent } from '@fencepost/client'
+import type { Output, Style } from '../output/output.ts'
+import { facts, table } from '../output/table.ts'
+
+// Jobs and events in words.
+
+const statusStyles: Record<Job['status'], Style> = {
+  pending: 'yellow',
+  running: 'cyan',
+  completed: 'green',
+  failed: 'red',
+  cancelled: 'magenta',
+}
+
+const levelStyles: Record<JobEvent['level'], Style> = { info: 'bold', warning: 'yellow', error: 'red' }
+
+export function statusWord({ status }: Pick<Job, 'status'>, output: Output): string {
+  return output.style(statusStyles[status], status)
+}
+
+/** How far it has come: its own progress, or how many of its children have ended. */
+export function progressOf({ progress, children }: Job): { current: number; total: number | null } | null {
+  if (children === null) return progress
+  return { current: children.completed + children.failed, total: children.total }
+}
+
+export function describeJobs(jobs: readonly Job[], output: Output): string {
+  if (jobs.length === 0) return 'No jobs.'
+  return table(
+    ['JOB', 'OPERATION', 'STATUS', 'ATTEMPTS', 'PROGRESS', 'SUBMITTED'],
+    jobs.map((job) => [
+      job.job_id,
+      job.operation,
+      statusWord(job, output),
+      `${job.attempts}/${job.max_attempts}`,
+      progressWord(job) ?? '',
+      timeWord(job.submitted_at),
+    ]),
+  )
+}
+
+export function describeJob(job: Job, output: Output): string {
+  const lines = facts([
+    ['Job', job.job_id],
+    ['Operation', job.operation],
+    ['Status', statusWord(job, output)],
+    ['Progress', progressWord(job)],
+    ['Attempts', `${job.attempts} of ${job.max_attempts}`],
+    ['Error', job.error === null ? undefined : output.style('red', job.error)],
+    ['Result', job.result === null || job.result === undefined ? undefined : JSON.stringify(job.result)],
+    ['Payload', JSON.stringify(job.payload)],
+    ['Queue', job.queue],
+    ['Priority', job.priority === 0 ? undefined : String(job.priority)],
+    ['Lock', job.lock_key ?? undefined],
+    ['Slot', job.slot_key === null ? undefined : `${job.slot_key}${job.is_current ? ' (current)' : ''}`],
+    ['Dedup key', job.dedup_key ?? undefined],
+    ['Parent', job.parent_job_id ?? undefined],
+    ['Pipeline', job.pipeline_id ?? undefined],
+    ['Worker', job.locked_by ?? undefined],
+    ['Lease until', job.lease_until === null ? undefined : timeWord(job.lease_until)],
+    ['Submitted', `${timeWord(job.submitted_at)}${job.submitted_by === null ? '' : ` by ${job.submitted_by}`}`],
+    ['Not before', job.status === 'pending' ? timeWord(job.run_after) : undefined],
+    ['Started', job.started_at === null ? undefined : timeWord(job.started_at)],
+    ['Ended', job.completed_at === null ? undefined : timeWord(job.completed_at)],
+  ])
+  const steps = (job.results ?? []).map(({ action, success, message, error, elapsed_seconds: seconds }) => [
+    `  ${action}`,
+    success ? output.style('green', 'done') : output.style('red', 'failed'),
+    seconds === null ? '' : `${seconds.toFixed(1)} s`,
+    error ?? message ?? '',
+  ])
+  return steps.length === 0 ? lines : `${lines}\n${table(['Steps', '', '', ''], steps)}`
+}
+
+export function describeEvent({ ts, level, event, message, fields }: JobEvent, output: Output): string {
+  const more = message ?? (fields === null ? '' : wordsOf(fields))
+  const name = output.style(levelStyles[level], event)
+  return `${output.style('dim', timeOfDay(ts))}  ${name}${more === '' ? '' : `  ${more}`}`
+}
+
+function wordsOf(fields: Readonly<Record<string, unknown>>): string {
+  return Object.entries(fields)
+    .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .join(' ')
+}
+
+function progressWord(job: Job): string | undefined {
+  const progress = progressOf(job)
+  if (progress === null) return undefined
+  const { current, total } = progress
+  return total === null ? String(current) : `${current}/${total}`
+}
+
+// The API's times are UTC; nobody needs their microseconds here.
+function timeWord(time: string): string {
+  return `${time.slice(0, 10)} ${time.slice(11, 19)}Z`
+}
+
+function timeOfDay(time: string): string {
+  return time.slice(11, 23)
+}

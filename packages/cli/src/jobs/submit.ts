@@ -1,0 +1,84 @@
+import { readFileSync } from 'node:fs'
+import type { Submission } from '@fencepost/client'
+import { command } from '../command/command.ts'
+import { clientSettings, connect } from '../connection.ts'
+import { UsageError } from '../failure.ts'
+import { exitOf } from './commands.ts'
+import { watchJob } from './watch.ts'
+
+export const submit = command({
+  name: 'submit',
+  summary: 'Submits a job',
+  arguments: { operation: { description: 'The name of the operation.' } },
+  options: {
+    payload: {
+      kind: 'text',
+      placeholder: 'json',
+      description: 'The payload as JSON; @path reads a file, - reads standard input.',
+      default: '{}',
+    },
+    wait: { kind: 'boolean', description: 'Follow it to its end, as jobs show --watch does.' },
+    priority: { kind: 'integer', placeholder: 'number', description: 'Smaller is sooner; 0 if left out.' },
+    delayMs: { kind: 'integer', placeholder: 'ms', description: 'Not before so many milliseconds from now.', min: 0 },
+    runAfter: { kind: 'text', placeholder: 'time', description: 'Not before this time, RFC 3339.' },
+    maxAttempts: { kind: 'integer', placeholder: 'number', description: 'Instead of the operation’s.', min: 1 },
+    queue: { kind: 'text', placeholder: 'name', description: 'Instead of the operation’s.' },
+    lockKey: { kind: 'text', placeholder: 'key', description: 'Instead of the operation’s lock.' },
+    slotKey: { kind: 'text', placeholder: 'key', description: 'Instead of the operation’s slot.' },
+    dedupKey: { kind: 'text', placeholder: 'key', description: 'Instead of the operation’s dedup key.' },
+    pipelineId: { kind: 'text', placeholder: 'id', description: 'The pipeline that the job belongs to.' },
+    idempotencyKey: {
+      kind: 'text',
+      placeholder: 'key',
+      description: 'Makes repeating safe: the same key and submission get the first answer again for 24 hours.',
+    },
+  },
+  settings: clientSettings,
+  async run({ args, options, settings, output }) {
+    const client = connect(settings)
+    const submission: Submission = {
+      payload: readPayload(options.payload),
+      priority: options.priority,
+      delay_ms: options.delayMs,
+      run_after: options.runAfter,
+      max_attempts: options.maxAttempts,
+      queue: options.queue,
+      lock_key: options.lockKey,
+      slot_key: options.slotKey,
+      dedup_key: options.dedupKey,
+      pipeline_id: options.pipelineId,
+    }
+    const job = await client.submitJob(args.operation, submission, { idempotencyKey: options.idempotencyKey })
+    if (options.wait) return exitOf(await watchJob(client, job.job_id, output))
+    output.answer(job, () => `Job ${job.job_id} is submitted.`)
+    return 'ok'
+  },
+})
+
+const standardInput = 0
+
+function readPayload(given: string): unknown {
+  const [text, from] = textOf(given)
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new UsageError(`The payload${from} is not JSON: ${(error as Error).message}.`, {
+      command: 'submit',
+      cause: error,
+    })
+  }
+}
+
+function textOf(given: string): [text: string, from: string] {
+  if (given === '-') return [readFileSync(standardInput, 'utf8'), ' on standard input']
+  if (!given.startsWith('@')) return [given, '']
+  const path = given.slice(1)
+  try {
+    return [readFileSync(path, 'utf8'), ` in ${path}`]
+  } catch (error) {
+    throw new UsageError(`The payload cannot be read: ${(error as Error).message}.`, {
+      command: 'submit',
+      cause: error,
+    })
+  }
+}

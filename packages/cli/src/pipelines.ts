@@ -1,0 +1,33 @@
+import type { Pipeline } from '@fencepost/client'
+import { command } from './command/command.ts'
+import { clientSettings, connect } from './connection.ts'
+import { describeJobs } from './jobs/describe.ts'
+import type { Output } from './output/output.ts'
+
+const pipelineId = { pipeline_id: { description: 'The id of the pipeline: 32 hexadecimal digits.' } } as const
+
+export const showPipeline = command({
+  name: 'pipelines show',
+  summary: 'Shows a pipeline and its jobs',
+  arguments: pipelineId,
+  settings: clientSettings,
+  async run({ args, settings, output }) {
+    const pipeline = await connect(settings).getPipeline(args.pipeline_id)
+    output.answer(pipeline, () => describe(pipeline, output))
+  },
+})
+
+export const abortPipeline = command({
+  name: 'pipelines abort',
+  summary: 'Cancels every unfinished job of a pipeline',
+  arguments: pipelineId,
+  settings: clientSettings,
+  async run({ args, settings, output }) {
+    const pipeline = await connect(settings).abortPipeline(args.pipeline_id)
+    output.answer(pipeline, () => describe(pipeline, output))
+  },
+})
+
+function describe({ pipeline_id: id, status, jobs }: Pipeline, output: Output): string {
+  return `Pipeline ${id} is ${status}.\n\n${describeJobs(jobs, output)}`
+}

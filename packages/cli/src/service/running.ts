@@ -1,0 +1,28 @@
+import type { Engine, EngineOptions, Logger, WorkOptions } from '@fencepost/engine'
+import { openServer, type Server } from '@fencepost/server'
+import type { EngineSettings, ServerSettings, WorkerSettings } from './settings.ts'
+
+/** A server with the settings that were configured. */
+export async function openConfiguredServer(engine: Engine, settings: ServerSettings, logger: Logger): Promise<Server> {
+  const { host, port, corsOrigins, trustProxy, maxBodyBytes, rateLimitPerSecond } = settings
+  return openServer({
+    engine,
+    logger,
+    host,
+    port,
+    trustProxy,
+    maxBodyBytes,
+    rateLimitPerSecond,
+    // As the server has it by default: twice of what a second allows.
+    rateLimitBurst: 2 * rateLimitPerSecond,
+    ...(corsOrigins === undefined ? {} : { corsOrigins }),
+  })
+}
+
+export function workOptions({ queues, concurrency, graceMs, pollMs }: WorkerSettings): WorkOptions {
+  return { concurrency, graceMs, pollMs, ...(queues === undefined ? {} : { queues }) }
+}
+
+export function engineOptions({ maxConnections, staleMs, retentionMs }: EngineSettings): EngineOptions {
+  return { maxConnections, staleMs, retentionMs }
+}

@@ -1,0 +1,46 @@
+import { stopOnSignals } from '@fencepost/engine'
+import { listTokens } from '@fencepost/server'
+import type { Output } from '../output/output.ts'
+import { openConfiguredEngine } from './database.ts'
+import { loadOperations } from './load-operations.ts'
+import { createLogger } from './logger.ts'
+import { orphaned } from './orphaned.ts'
+import { engineOptions, openConfiguredServer, workOptions } from './running.ts'
+import type { EngineSettings, ProcessSettings, ServerSettings, WorkerSettings } from './settings.ts'
+import { welcome } from './welcome.ts'
+
+/** Runs a server and a worker on one engine until it is told to stop. */
+export async function up(
+  settings: EngineSettings & ServerSettings & WorkerSettings & ProcessSettings,
+  output: Output,
+): Promise<void> {
+  const logger = createLogger(output, settings.logLevel)
+  // First of all: Ctrl-C during the start stops what has been started, too.
+  const stop = stopOnSignals()
+  const signal = AbortSignal.any([stop.signal, orphaned(process.env)])
+  const loaded = await loadOperations(settings.module ?? 'samples')
+  const opened = await openConfiguredEngine(settings, output, { ...engineOptions(settings), ...loaded, logger })
+  const { engine, database } = opened
+  try {
+    const server = await openConfiguredServer(engine, settings, logger)
+    try {
+      const worked = engine.work({ ...workOptions(settings), signal })
+      const running = {
+        url: server.url,
+        database: database.name,
+        operations: engine.operations.map(({ name }) => name),
+        samples: loaded.operationsModule === undefined,
+        protected: (await listTokens(engine.database)).length > 0,
+      }
+      output.answer(running, () => welcome(running, output))
+      signal.addEventListener('abort', () => output.note('Stopping. A second signal ends at once.'))
+      await worked
+    } finally {
+      await server.close()
+    }
+  } finally {
+    await opened.close()
+    stop.dispose()
+  }
+  output.note('Stopped.')
+}

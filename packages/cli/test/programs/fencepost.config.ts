@@ -1,0 +1,3 @@
+import { defineConfig } from 'fencepost'
+
+export default defineConfig({ concurrency: 3, queues: ['slow'] })
