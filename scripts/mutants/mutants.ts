@@ -27,7 +27,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'fail, retry, release and defer without the fence',
     file: `${lifecycle}/finish.ts`,
-    find: /where \$\{fencedBy\([^}]*\}\) => jobId\),[^}]*\}\) => attemptId\),\s*\)\}/,
+    find: /where \$\{fencedBy\([^}]*\}\) => jobId\),[^}]*\}\) => attemptId\),\s*\)\}/g,
     replace: 'where job_id = any(${fences.map(({ jobId }) => jobId)}::uuid[])',
     tests: [race('stale-attempt')],
   },

@@ -8,13 +8,6 @@ beforeAll(async () => {
 beforeEach(() => bed.reset())
 afterAll(() => bed.close())
 
-/** So deep that Postgres gives up reading it, although it is JSON. */
-const tooDeep = () => {
-  let deep: unknown[] = []
-  for (let level = 0; level < 7000; level += 1) deep = [deep]
-  return { deep }
-}
-
 test('submissions made at the same time share a statement, and each gets its own answer', async () => {
   const gate = new Gate()
   const engine = await bed.open({}, { pausePoint: gate.pausePoint })
@@ -42,13 +35,15 @@ test('what comes while statements are under way goes with the next', async () =>
 })
 
 test('one that Postgres will not take does not keep out those it came with', async () => {
+  await bed.query(`alter table fencepost.live_jobs add constraint no_fives check (payload <> '{"n": 5}')`)
   const answers = await Promise.allSettled([
     bed.engine.submit(work, { n: 1 }),
-    bed.engine.submit(work, tooDeep()),
+    bed.engine.submit(work, { n: 5 }),
     bed.engine.submit(work, { n: 2 }),
   ])
   expect(answers.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
   expect((await bed.engine.list()).map(({ payload }) => payload)).toEqual([{ n: 2 }, { n: 1 }])
+  await bed.query('alter table fencepost.live_jobs drop constraint no_fives')
 })
 
 test('while new work is refused, each of them is', async () => {
