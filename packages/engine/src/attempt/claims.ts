@@ -36,12 +36,12 @@ export class Claims {
   }
 
   /** Due jobs of a queue. Finding none, it sweeps, unless told not to, and looks once more. */
-  async ofQueue(options: EngineClaimOptions, finally_: 'sweep' | 'give up' = 'sweep'): Promise<Attempt[]> {
+  async ofQueue(options: EngineClaimOptions, ifNone: 'sweep' | 'give up' = 'sweep'): Promise<Attempt[]> {
     const { database } = this.#context
     const wanted = this.#ofQueue(options)
     return this.#measured(wanted.queue, async () => {
       const found = await claim(database, wanted)
-      const again = found.length === 0 && finally_ === 'sweep' && (await this.#sweptSomething())
+      const again = found.length === 0 && ifNone === 'sweep' && (await this.#sweptSomething())
       return again ? claim(database, wanted) : found
     })
   }

@@ -1,6 +1,6 @@
 import type { Db } from '../database/database.ts'
 import { sql, type Sql } from '../database/sql.ts'
-import type { Fence } from '../lifecycle/outcome.ts'
+import { fencedBy, type Fence } from '../lifecycle/outcome.ts'
 
 /** What an attempt tried when its fence was found lost. */
 export type Verb =
@@ -29,8 +29,10 @@ export const childConflict = 'child_conflict'
  */
 export async function alreadySettled(db: Db, verb: Verb, fences: readonly Fence[]): Promise<Set<string>> {
   const { t } = db
-  const mine = sql`job_id = any(${fences.map(({ jobId }) => jobId)}::uuid[])
-                   and attempt_id = any(${fences.map(({ attemptId }) => attemptId)}::uuid[])`
+  const mine = fencedBy(
+    fences.map(({ jobId }) => jobId),
+    fences.map(({ attemptId }) => attemptId),
+  )
   let statement: Sql
   if (verb === 'complete' || verb === 'fail') {
     statement = sql`select attempt_id from ${t.finishedJobs} where ${mine} and status = ${statuses[verb]}`

@@ -1,3 +1,4 @@
+import { Batches } from '../batches.ts'
 import { FencepostError } from '../errors.ts'
 import type { Submission } from './submission.ts'
 import type { Submitted } from './submit.ts'
@@ -11,17 +12,11 @@ interface Waiting {
 type Write = (submissions: readonly Submission[]) => Promise<Submitted[]>
 
 const maxBatch = 500
-const maxWriting = 2
 
-/**
- * Submissions that are made at the same time are written in one statement, so that they share its commit. A lone one
- * goes at once; what arrives while writes are under way goes with the next.
- */
+/** Submissions that are made at the same time are written in one statement, so that they share its commit. */
 export class SubmitTogether {
   readonly #write: Write
-  #waiting: Waiting[] = []
-  #scheduled = false
-  #writing = 0
+  readonly #batches = new Batches<Waiting>((some) => this.#writeAll(some), maxBatch)
 
   constructor(write: Write) {
     this.#write = write
@@ -30,28 +25,8 @@ export class SubmitTogether {
   /** Resolves when the job is committed, or refused. */
   async submit(submission: Submission): Promise<Submitted> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ submission, resolve, reject })
-      this.#schedule()
+      this.#batches.add({ submission, resolve, reject })
     })
-  }
-
-  #schedule(): void {
-    if (this.#scheduled || this.#waiting.length === 0 || this.#writing >= maxWriting) return
-    this.#scheduled = true
-    // One turn of the event loop, so that callers who come together are written together.
-    setImmediate(() => {
-      this.#scheduled = false
-      void this.#writeSome()
-      this.#schedule()
-    })
-  }
-
-  async #writeSome(): Promise<void> {
-    const some = this.#waiting.splice(0, maxBatch)
-    this.#writing += 1
-    await this.#writeAll(some)
-    this.#writing -= 1
-    this.#schedule()
   }
 
   async #writeAll(some: readonly Waiting[]): Promise<void> {

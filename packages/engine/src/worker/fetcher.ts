@@ -127,9 +127,9 @@ export class Fetcher {
     if (others === limit) this.#promising.add(queue)
   }
 
-  async #claimAny(queue: string, limit: number, finding: 'sweep' | 'give up'): Promise<number> {
+  async #claimAny(queue: string, limit: number, ifNone: 'sweep' | 'give up'): Promise<number> {
     const wanted = { queue, operations: this.#operationNames, limit }
-    return this.#accepting(() => this.#ports.claims.ofQueue(wanted, finding))
+    return this.#accepting(() => this.#ports.claims.ofQueue(wanted, ifNone))
   }
 
   /** Claims from the queue's place, or from its beginning where it has none. */

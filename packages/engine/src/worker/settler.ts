@@ -1,5 +1,6 @@
 import type { Attempt } from '../attempt/attempt.ts'
 import type { Outcome } from '../attempt/settle.ts'
+import { Batches } from '../batches.ts'
 import { FencepostError } from '../errors.ts'
 import type { Settled } from '../lifecycle/outcome.ts'
 import type { Logger } from '../logger.ts'
@@ -18,36 +19,28 @@ type Write = (settlements: readonly { attempt: Attempt; outcome: Outcome }[]) =>
 const firstDelayMs = 50
 const maxDelayMs = 2_000
 
-/** So that one write is under way while the outcomes of the next come in: the process and Postgres work side by side. */
-const maxWriting = 2
-
 /**
- * Writes outcomes, many in one statement. The first goes at once; what arrives while writes are under way goes with the
- * next, so batches grow with the load and an idle worker adds no delay.
+ * Writes outcomes, many in one statement.
  *
  * An outcome is fixed before it comes here. A write that fails for want of a connection is repeated with the same fence
  * until it is known to have landed or to have been refused: a success never becomes a failure because Postgres was away.
  */
 export class Settler {
   readonly #write: Write
-  readonly #maxBatch: number
+  readonly #batches: Batches<Waiting>
   readonly #logger: Logger
-  #waiting: Waiting[] = []
-  #writing = 0
-  #scheduled = false
   #gaveUp = false
 
   constructor(write: Write, maxBatch: number, logger: Logger) {
     this.#write = write
-    this.#maxBatch = maxBatch
+    this.#batches = new Batches((some) => this.#writeAll(some), maxBatch)
     this.#logger = logger
   }
 
   /** Resolves when the outcome is committed, or refused, or given up. */
   async report(attempt: Attempt, outcome: Outcome): Promise<Reported> {
     return new Promise((done) => {
-      this.#waiting.push({ attempt, outcome, done })
-      this.#schedule()
+      this.#batches.add({ attempt, outcome, done })
     })
   }
 
@@ -56,24 +49,9 @@ export class Settler {
     this.#gaveUp = true
   }
 
-  #schedule(): void {
-    if (this.#scheduled || this.#waiting.length === 0 || this.#writing >= maxWriting) return
-    this.#scheduled = true
-    // One turn of the event loop, so that handlers which end together are written together.
-    setImmediate(() => {
-      this.#scheduled = false
-      void this.#writeSome()
-      this.#schedule()
-    })
-  }
-
-  async #writeSome(): Promise<void> {
-    const some = this.#waiting.splice(0, this.#maxBatch)
-    this.#writing += 1
+  async #writeAll(some: readonly Waiting[]): Promise<void> {
     const reported = await this.#persistently(some)
     for (const [nth, { done }] of some.entries()) done(reported[nth] as Reported)
-    this.#writing -= 1
-    this.#schedule()
   }
 
   async #persistently(some: readonly Waiting[]): Promise<Reported[]> {
