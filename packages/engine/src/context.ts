@@ -15,6 +15,8 @@ export interface Context {
   readonly logger: Logger
   readonly telemetry: Telemetry
   readonly wake: Wake
+  /** Whether every claim waits for the disk. */
+  readonly durableClaims: boolean
   /** What processes of isolated handlers are given beside the above. */
   readonly handlerProcess: {
     /** The address of the module that exports the operations. */

@@ -55,6 +55,7 @@ export async function openEngineWith(
     limits: checked,
     logger,
     wake,
+    durableClaims: checked.durableClaims,
     telemetry: createTelemetry(),
     handlerProcess: checked,
   }

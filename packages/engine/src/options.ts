@@ -22,6 +22,8 @@ export interface EngineOptions {
   connectTimeoutMs?: number
   /** Plan every statement once per connection. Turn it off behind a pooler that gives a connection to a transaction. */
   preparedStatements?: boolean
+  /** Wait for the disk at every claim, also where a claim that Postgres forgets in a crash would do no harm. */
+  durableClaims?: boolean
   /** The largest payload, result, event or step result, as JSON. */
   maxPayloadBytes?: number
   /** How old a claim must be before recover() takes its job for stuck. */
@@ -51,6 +53,7 @@ export interface CheckedOptions extends EngineLimits {
   maxConnections: number
   connectTimeoutMs: number
   preparedStatements: boolean
+  durableClaims: boolean
   wakeDelayMs: number
   wakeUp: 'listen' | WakeUpTransport
   logger: Logger
@@ -64,6 +67,7 @@ export const engineDefaults = {
   maxConnections: 10,
   connectTimeoutMs: 10_000,
   preparedStatements: true,
+  durableClaims: false,
   maxPayloadBytes: 1_048_576,
   staleMs: 1_800_000,
   retentionMs: 90 * day,
@@ -103,6 +107,7 @@ export function checkOptions(options: EngineOptions): CheckedOptions {
     maxConnections: number('maxConnections', 1),
     connectTimeoutMs: number('connectTimeoutMs', 1),
     preparedStatements: options.preparedStatements ?? engineDefaults.preparedStatements,
+    durableClaims: options.durableClaims ?? engineDefaults.durableClaims,
     maxPayloadBytes: number('maxPayloadBytes', 2),
     wakeDelayMs: number('wakeDelayMs', 0),
     wakeUp: options.wakeUp ?? engineDefaults.wakeUp,

@@ -79,9 +79,10 @@ async function fill(): Promise<void> {
 }
 
 const someIds = Array.from({ length: 500 }, (_, nth) => nth.toString(16).padStart(32, '0'))
-const some = someIds.map((id) => ({ jobId: id, attemptId: id, leaseMs: 1000 }))
-const claiming = { queue: 'default', leases: { work: 30_000 }, limit: 100, workerId: 'w' }
-const place = { priority: 0, runAfter: '2026-01-01T00:00:00Z', jobId: '0'.repeat(32) }
+const some = someIds.map((id) => ({ jobId: id, attemptId: id, leaseMs: 1000, hasKeys: false }))
+const keyed = some.map((one) => ({ ...one, hasKeys: true, result: '1' }))
+const claiming = { queue: 'default', leases: { work: 30_000 }, limit: 100, workerId: 'w', durable: false }
+const place = { priority: 0, runAfter: 1767225600, jobId: '0'.repeat(32) }
 
 /** How the statements that are run all day read live_jobs when they are prepared on a connection of ours, now. */
 async function preparedPlans(): Promise<Record<string, string[]>> {
@@ -92,7 +93,9 @@ async function preparedPlans(): Promise<Record<string, string[]>> {
     claim: claimStatement(db, claiming),
     claimPlain: claimPlainStatement(db, claiming),
     claimOn: claimPlainStatement(db, claiming, place),
-    complete: completeStatement(db, some, 'summary'),
+    claimDurably: claimPlainStatement(db, { ...claiming, durable: true }),
+    complete: completeStatement(db, some, 'count'),
+    completeKeyed: completeStatement(db, keyed, 'count'),
     completeOne: completeStatement(db, some.slice(0, 1), 'rows'),
     renew: renewStatement(db, some),
   }
@@ -163,8 +166,8 @@ describe(`with ${rows} pending, ${rows} future and ${rows} finished jobs`, () =>
     const { rows: some } = await client.query<{ job_id: string }>(
       `select job_id from live_jobs where status = 'pending' order by job_id limit 500`,
     )
-    const completions = some.map(({ job_id: jobId }) => ({ jobId, attemptId: jobId }))
-    const root = await plan(completeStatement(db, completions, 'summary'))
+    const completions = some.map(({ job_id: jobId }) => ({ jobId, attemptId: jobId, hasKeys: true }))
+    const root = await plan(completeStatement(db, completions, 'count'))
     expect(reads(root, 'live_jobs')).toEqual([expect.stringMatching(/^Index Scan live_jobs_(pkey|running)$/)])
     expect(nodesOf(root).map((node) => node['Node Type'])).not.toContain('Sort')
   })

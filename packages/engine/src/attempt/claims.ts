@@ -51,7 +51,8 @@ export class Claims {
     const wanted = this.#ofQueue(options)
     let last: Place | undefined
     const attempts = await this.#measured(wanted.queue, async () => {
-      const found = await claimPlain(this.#context.database, wanted, from)
+      const { database, durableClaims } = this.#context
+      const found = await claimPlain(database, { ...wanted, durable: durableClaims }, from)
       if (found.claimed.length === wanted.limit) last = found.last
       return found.claimed
     })

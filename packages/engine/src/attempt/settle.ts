@@ -33,32 +33,38 @@ const fenceLost: Settled = { settled: false, why: 'fence_lost' }
 /** Writes the outcomes of any number of attempts; plain completions, and releases, are one statement. In order. */
 export async function settleAll(context: Context, settlements: readonly Settlement[]): Promise<Settled[]> {
   const { database } = context
-  const answers = new Map<string, Settled>()
+  const completing: Claimed[] = []
   const completions: Completion[] = []
-  const releases: Fence[] = []
+  const releasing: Claimed[] = []
+  const lost = new Set<string>()
   for (const { claimed, outcome } of settlements) {
-    const { jobId, attemptId } = claimed
     if (outcome.kind === 'completed' && outcome.chain.length === 0 && outcome.steps.length === 0) {
-      completions.push({ jobId, attemptId, result: outcome.result })
+      completing.push(claimed)
+      completions.push(completionOf(claimed, outcome))
     } else if (outcome.kind === 'released' && outcome.reason === 'shutdown') {
-      releases.push({ jobId, attemptId })
-    } else {
-      answers.set(attemptId, await settle(context, claimed, outcome))
+      releasing.push(claimed)
+    } else if (!(await settle(context, claimed, outcome)).settled) {
+      lost.add(claimed.attemptId)
     }
   }
-  const byAttempt = new Map(settlements.map(({ claimed }) => [claimed.attemptId, claimed]))
-  const answer = async (verb: Verb, asked: readonly Fence[], written: ReadonlySet<string>) => {
-    const missing = asked.flatMap(({ attemptId }) => (written.has(attemptId) ? [] : (byAttempt.get(attemptId) ?? [])))
-    const lost = await reject(context, verb, missing)
-    for (const { attemptId } of asked) answers.set(attemptId, lost.has(attemptId) ? fenceLost : settled)
-  }
   const completed = await completeMany(database, completions)
-  const released = await release(database, releases, 'shutdown')
-  await answer('complete', completions, completed.attemptIds)
-  await closeParentsOf(context, completed.parentJobIds)
-  await answer('release', releases, new Set(released.map((row) => row.attempt_id)))
-  context.wake.jobs(releases.flatMap(({ attemptId }) => byAttempt.get(attemptId) ?? []))
-  return settlements.map(({ claimed }) => answers.get(claimed.attemptId) as Settled)
+  const released = new Set((await release(database, releasing, 'shutdown')).map((row) => row.attempt_id))
+  // With one of them missing, all are asked about: which it was, the count does not say.
+  const uncertain = completed === completions.length ? [] : completing
+  const unreleased = releasing.filter(({ attemptId }) => !released.has(attemptId))
+  for (const attemptId of await reject(context, 'complete', uncertain)) lost.add(attemptId)
+  await closeParentsOf(
+    context,
+    completing.flatMap(({ parentJobId }) => parentJobId ?? []),
+  )
+  for (const attemptId of await reject(context, 'release', unreleased)) lost.add(attemptId)
+  context.wake.jobs(releasing)
+  return settlements.map(({ claimed }) => (lost.has(claimed.attemptId) ? fenceLost : settled))
+}
+
+function completionOf(claimed: Claimed, { result }: { result: string }): Completion {
+  const { jobId, attemptId, lockKey, slotKey } = claimed
+  return { jobId, attemptId, result, hasKeys: lockKey !== undefined || slotKey !== undefined }
 }
 
 /** Writes one outcome under the fence. Repeating it, after an error, is safe and gives the same answer. */
@@ -67,7 +73,7 @@ export async function settle(context: Context, claimed: Claimed, outcome: Outcom
   const fence: Fence = { jobId: claimed.jobId, attemptId: claimed.attemptId }
   switch (outcome.kind) {
     case 'completed':
-      return finish(context, 'complete', claimed, await completeOne(context, fence, outcome))
+      return finish(context, 'complete', claimed, await completeOne(context, claimed, outcome))
     case 'failed':
       return settleFailure(context, claimed, outcome)
     case 'retry_later':
@@ -84,14 +90,16 @@ export async function settle(context: Context, claimed: Claimed, outcome: Outcom
 
 async function completeOne(
   context: Context,
-  fence: Fence,
+  claimed: Claimed,
   { result, steps, chain }: Extract<Outcome, { kind: 'completed' }>,
 ): Promise<SettledRow[]> {
-  if (chain.length === 0 && steps.length === 0) return complete(context.database, [{ ...fence, result }])
+  const completion = completionOf(claimed, { result })
+  if (chain.length === 0 && steps.length === 0) return complete(context.database, [completion])
+  const fence: Fence = { jobId: claimed.jobId, attemptId: claimed.attemptId }
   let chained: (string | undefined)[] = []
   const rows = await context.database.transaction('complete', async (db) => {
     const places = await drawPlaces(db, chain.length)
-    const settled = await complete(db, [{ ...fence, result, chains: chain.length > 0 }])
+    const settled = await complete(db, [{ ...completion, chains: chain.length > 0 }])
     if (settled[0] === undefined) return settled
     await recordSteps(db, fence, steps, 'proven')
     const pipelineId = settled[0].pipeline_id ?? fence.jobId

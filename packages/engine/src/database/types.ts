@@ -19,6 +19,23 @@ export const types: pg.CustomTypesConfig = {
   },
 }
 
+const arrayHeaderBytes = 20
+const uuidBytes = 16
+
+/** Ids as a parameter that Postgres reads at once: a uuid[] in its binary form. */
+export function uuidArray(ids: readonly string[]): Buffer {
+  const bytes = Buffer.alloc(arrayHeaderBytes + ids.length * (4 + uuidBytes))
+  // One dimension, no nulls, elements of uuidOid, that many of them, counted from 1. An empty one has no dimension.
+  const header = ids.length === 0 ? [0, 0, uuidOid] : [1, 0, uuidOid, ids.length, 1]
+  for (const [nth, value] of header.entries()) bytes.writeInt32BE(value, nth * 4)
+  ids.forEach((id, nth) => {
+    const at = arrayHeaderBytes + nth * (4 + uuidBytes)
+    bytes.writeInt32BE(uuidBytes, at)
+    bytes.write(id, at + 4, 'hex')
+  })
+  return ids.length === 0 ? bytes.subarray(0, 12) : bytes
+}
+
 /** '2026-04-25 16:35:00.12+02' → '2026-04-25T14:35:00.120000Z'. A Date would drop the microseconds. */
 export function timestamp(text: string): string {
   const match = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?([+-]\d\d)(?::?(\d\d))?(?::\d\d)?$/.exec(text)

@@ -10,7 +10,7 @@ beforeEach(() => bed.reset())
 afterAll(() => bed.close())
 
 const claimed = async (limit: number, from?: Place) => {
-  const options = { queue: 'default', leases: { work: 30_000 }, limit, workerId: 'w' }
+  const options = { queue: 'default', leases: { work: 30_000 }, limit, workerId: 'w', durable: false }
   const { claimed: jobs, last } = await claimPlain(bed.database, options, from)
   return { order: jobs.map(({ payload }) => (payload as { n: number }).n), last }
 }
@@ -39,6 +39,21 @@ test('leaves jobs with a slot or a lock to claim(), which finds them', async () 
   expect((await bed.engine.claim({ limit: 10 })).map(({ jobId }) => jobId)).toEqual([slotted, locked])
 })
 
+test('leaves a job that may be started only once to claim(), which waits for the disk', async () => {
+  const once = await submitted(bed.engine.submit(work, { n: 1 }, { maxAttempts: 1 }))
+  await bed.engine.submit(work, { n: 2 })
+  expect((await claimed(10)).order).toEqual([2])
+  expect((await bed.engine.claim({ limit: 10 })).map(({ jobId }) => jobId)).toEqual([once])
+})
+
+test('says of each job the fence that Postgres was given', async () => {
+  await bed.engine.submitMany(work, [{ payload: { n: 1 } }, { payload: { n: 2 } }])
+  const options = { queue: 'default', leases: { work: 30_000 }, limit: 2, workerId: 'w', durable: false }
+  const { claimed: jobs } = await claimPlain(bed.database, options)
+  for (const { jobId, attemptId } of jobs) expect(await bed.engine.get(jobId)).toMatchObject({ attemptId })
+  expect(new Set(jobs.map(({ attemptId }) => attemptId)).size).toBe(2)
+})
+
 test('goes on from where the last one ended, and finds what came in before that when it begins anew', async () => {
   for (const n of [1, 2, 3, 4]) await bed.engine.submit(work, { n })
   const first = await claimed(2)
@@ -54,7 +69,7 @@ test('claims nothing while claims are drained, nor what it has no handler for', 
   await bed.engine.setDrain('all')
   expect((await claimed(10)).order).toEqual([])
   await bed.engine.setDrain('off')
-  const others = { queue: 'default', leases: { other: 30_000 }, limit: 1, workerId: 'w' }
+  const others = { queue: 'default', leases: { other: 30_000 }, limit: 1, workerId: 'w', durable: false }
   expect((await claimPlain(bed.database, others)).claimed).toEqual([])
   expect((await claimed(10)).order).toEqual([1])
 })

@@ -2,6 +2,7 @@ import type { Db } from '../database/database.ts'
 import type { Relations } from '../database/relations.ts'
 import { form, sql, type Sql } from '../database/sql.ts'
 import {
+  attemptIdOf,
   claimedFromRow,
   claimsAllowed,
   claimValues,
@@ -19,57 +20,82 @@ import {
  *
  * Most jobs are such, and a statement that knows nothing of slots and locks starts in half the time. It claims nothing
  * that claim() would not: what it cannot judge, it leaves.
+ *
+ * It does not wait for the disk, unless told to. A Postgres that crashes within a moment may have forgotten the claim:
+ * the job is pending again, and all that its first attempt still reports is refused, as after any claim that was lost.
+ * What the attempt writes before the crash is never kept without the claim, which is before it in the log. A job that
+ * keeps others out, by a lock or a slot, or that may be started only once, is left to claim(), which waits.
  */
 
 /** Where in a queue's order a claim ended. The next one of that priority can begin there: what is before it is gone. */
 export interface Place {
   priority: number
-  /** As Postgres writes it. */
-  runAfter: string
+  /** Seconds since 1970, exact to the microsecond. */
+  runAfter: number
   jobId: string
 }
 
-const beginning: Place = { priority: 0, runAfter: '', jobId: '' }
+export interface PlainClaimOptions extends ClaimOptions {
+  /** Whether to wait for the disk. */
+  durable: boolean
+}
+
+interface Shape {
+  continues: boolean
+  durable: boolean
+}
+
+interface Row extends PlainRow {
+  run_after: number
+}
+
+const beginning: Place = { priority: 0, runAfter: 0, jobId: '' }
 
 /** Claims up to `limit` such jobs. Fewer say nothing about what else is there: claim() finds out. */
 export async function claimPlain(
   db: Db,
-  options: ClaimOptions,
+  options: PlainClaimOptions,
   from?: Place,
 ): Promise<{ claimed: Claimed[]; last: Place | undefined }> {
-  const rows = await db.query<PlainRow>('claim', claimPlainStatement(db, options, from))
+  const claimer = claimValues(options)
+  const rows = await db.query<Row>('claim', claimPlainStatement(db, options, from, claimer))
   rows.sort(inOrder) // they come as they lie in the table
   const last = rows.at(-1)
   return {
-    claimed: rows.map((row) => claimedFromRow(row, options, options.queue)),
-    last: last && { priority: last.priority, runAfter: last.run_after_text, jobId: last.job_id },
+    claimed: rows.map((row) => claimedFromRow(row, options, options.queue, attemptIdOf(claimer, row.job_id))),
+    last: last && { priority: last.priority, runAfter: last.run_after, jobId: last.job_id },
   }
 }
 
 /** The statement, for the test that reads its plan. */
-export function claimPlainStatement({ t }: Pick<Db, 't'>, options: ClaimOptions, from?: Place): Sql {
-  const values = { ...options, ...claimValues(options) }
-  if (from === undefined) return claimingPlain(t, { ...values, ...beginning })
-  return claimingPlain(t, { ...values, ...from }, 'from')
+export function claimPlainStatement(
+  { t }: Pick<Db, 't'>,
+  options: PlainClaimOptions,
+  from?: Place,
+  claimer = claimValues(options),
+): Sql {
+  const shape: Shape = { continues: from !== undefined, durable: options.durable }
+  return claimingPlain(t, { ...options, ...claimer, ...(from ?? beginning) }, JSON.stringify(shape))
 }
 
-function inOrder(a: PlainRow, b: PlainRow): number {
-  if (a.run_after_text !== b.run_after_text) return a.run_after_text < b.run_after_text ? -1 : 1
-  return a.job_id < b.job_id ? -1 : 1
+function inOrder(a: Row, b: Row): number {
+  return a.run_after - b.run_after || (a.job_id < b.job_id ? -1 : 1)
 }
 
-const claimingPlain = form<Relations, Claimer & OfQueue & Place>((t, blanks, shape) => {
+const claimingPlain = form<Relations, Claimer & OfQueue & Place>((t, blanks, asked) => {
+  const { continues, durable } = JSON.parse(asked) as Shape
   const { queue, operations, limit, priority, runAfter, jobId } = blanks
   // Written so that the index is entered at the place itself.
-  const order =
-    shape === 'from'
-      ? sql`job.priority = ${priority} and (job.run_after, job.job_id) >= (${runAfter}::timestamptz, ${jobId}::uuid)`
-      : sql`job.priority = (select job.priority from ${t.liveJobs} job
+  const order = continues
+    ? sql`job.priority = ${priority} and (job.run_after, job.job_id) >= (to_timestamp(${runAfter}::float8), ${jobId}::uuid)`
+    : sql`job.priority = (select job.priority from ${t.liveJobs} job
                              where job.status = 'pending' and job.queue = ${queue} order by job.priority limit 1)`
+  const hurry = durable ? sql`select` : sql`select set_config('synchronous_commit', 'off', true)`
   return sql`
-    with due as (
-      select job.ctid as place, job.slot_key is null and job.lock_key is null as plain
-        from ${t.liveJobs} job
+    with hurry as materialized (${hurry}),
+    due as (
+      select job.ctid as place, job.slot_key is null and job.lock_key is null and job.max_attempts > 1 as plain
+        from ${t.liveJobs} job, hurry
        where job.status = 'pending' and job.queue = ${queue} and ${order}
          and job.run_after <= ${t.now} and job.operation = any(${operations}::text[]) and ${claimsAllowed(t)}
        order by job.run_after, job.job_id
@@ -78,6 +104,6 @@ const claimingPlain = form<Relations, Claimer & OfQueue & Place>((t, blanks, sha
     )
     update ${t.liveJobs} set ${running(t, blanks)}
      where ctid = any(array(select place from due where plain))
-    returning job_id, attempt_id, operation, payload, priority, attempts, max_attempts, ${waitedMs} as waited_ms,
-              parent_job_id, pipeline_id, run_after::text as run_after_text`
+    returning job_id, operation, payload, priority, attempts, max_attempts, ${waitedMs} as waited_ms, parent_job_id,
+              pipeline_id, date_part('epoch', run_after) as run_after`
 })

@@ -44,7 +44,6 @@ export interface ClaimOptions {
 
 export interface PlainRow {
   job_id: string
-  attempt_id: string
   operation: string
   payload: Json
   priority: number
@@ -53,10 +52,10 @@ export interface PlainRow {
   waited_ms: number
   parent_job_id: string | null
   pipeline_id: string | null
-  run_after_text: string
 }
 
-interface ClaimedRow extends Omit<PlainRow, 'run_after_text'> {
+interface ClaimedRow extends PlainRow {
+  attempt_id: string
   queue: string
   lock_key: string | null
   slot_key: string | null
@@ -150,6 +149,11 @@ function leaseOf(t: Relations, { leases }: Blanks<Claimer>): Sql {
   return sql`${t.now} + (${leases}::jsonb ->> operation)::integer * interval '1 millisecond'`
 }
 
+/** The fence that running() gives to a job. */
+export function attemptIdOf({ fence }: Claimer, jobId: string): string {
+  return fence.replaceAll('-', '') + jobId.slice(16)
+}
+
 /**
  * What a claim sets. The fence is random bits drawn for this claim, followed by the job's own: no two claims of a job
  * have the same, and no two jobs of a claim. Drawing all of it for each job takes Postgres four times as long.
@@ -224,13 +228,14 @@ export function claimsAllowed(t: Relations): Sql {
 }
 
 export function claimedFromRow(
-  row: Omit<PlainRow, 'run_after_text'> & Partial<ClaimedRow>,
+  row: PlainRow & Partial<ClaimedRow>,
   { leases, workerId }: Pick<ClaimOptions, 'leases' | 'workerId'>,
   queue = row.queue as string,
+  attemptId = row.attempt_id as string,
 ): Claimed {
   return {
     jobId: row.job_id,
-    attemptId: row.attempt_id,
+    attemptId,
     operation: row.operation,
     queue,
     payload: row.payload,

@@ -1,6 +1,7 @@
 import type { Db } from '../database/database.ts'
 import type { Relations } from '../database/relations.ts'
-import { form, sql, type Sql } from '../database/sql.ts'
+import { form, raw, sql, type Sql } from '../database/sql.ts'
+import { uuidArray } from '../database/types.ts'
 import { dashedId } from '../ids.ts'
 import { fencedBy, type Fence } from './outcome.ts'
 
@@ -16,6 +17,8 @@ export interface Completion extends Fence {
   result?: string | undefined
   /** True when this attempt chains a job: its job then belongs to a pipeline, its own if to no other. */
   chains?: boolean
+  /** False when its job is known to have neither lock nor slot. */
+  hasKeys: boolean
 }
 
 /** An attempt whose settlement was written. */
@@ -32,53 +35,57 @@ export async function complete(db: Db, completions: readonly Completion[]): Prom
   return db.query<SettledRow>('complete', completeStatement(db, completions, 'rows'))
 }
 
-/** The same for very many; who they are comes back in one row, which is read much sooner. */
-export async function completeMany(
-  db: Db,
-  completions: readonly Completion[],
-): Promise<{ attemptIds: Set<string>; parentJobIds: string[] }> {
-  if (completions.length === 0) return { attemptIds: new Set(), parentJobIds: [] }
-  const [row] = await db.query<{ attempt_ids: string | null; parent_job_ids: string[] | null }>(
-    'complete',
-    completeStatement(db, completions, 'summary'),
-  )
-  return { attemptIds: new Set(row?.attempt_ids?.match(/.{32}/g)), parentJobIds: [...new Set(row?.parent_job_ids)] }
+/** The same for very many; how many were written is read much sooner than which. */
+export async function completeMany(db: Db, completions: readonly Completion[]): Promise<number> {
+  if (completions.length === 0) return 0
+  const [row] = await db.query<{ count: number }>('complete', completeStatement(db, completions, 'count'))
+  return row?.count ?? 0
 }
 
 /** The statement, for the test that reads its plan. */
 export function completeStatement(
   { t }: Pick<Db, 't'>,
   completions: readonly Completion[],
-  answer: 'rows' | 'summary',
+  answer: 'rows' | 'count',
 ): Sql {
   // By attempt and not by job: a late report of an earlier attempt may be in the same batch.
   const results = completions
     .filter(({ result }) => result !== undefined && result !== 'null')
     .map(({ attemptId, result }) => `"${dashedId(attemptId)}":${result}`)
   const values: Values = {
-    jobIds: completions.map(({ jobId }) => jobId),
-    attemptIds: completions.map(({ attemptId }) => attemptId),
+    jobIds: uuidArray(completions.map(({ jobId }) => jobId)),
+    attemptIds: uuidArray(completions.map(({ attemptId }) => attemptId)),
     results: `{${results.join(',')}}`,
     chaining: completions.filter(({ chains }) => chains).map(({ jobId }) => jobId),
   }
-  return completing(t, values, answer)
+  const shape: Shape = {
+    answer,
+    keys: completions.some(({ hasKeys }) => hasKeys) ? 'some' : 'none',
+    results: results.length > 0 ? 'some' : 'none',
+  }
+  return completing(t, values, JSON.stringify(shape))
+}
+
+/** What a batch has none of, its statement does not look for. */
+interface Shape {
+  answer: 'rows' | 'count'
+  keys: 'some' | 'none'
+  results: 'some' | 'none'
 }
 
 interface Values {
-  jobIds: readonly string[]
-  attemptIds: readonly string[]
+  jobIds: Buffer
+  attemptIds: Buffer
   /** Results by attempt, as JSON. */
   results: string
   chaining: readonly string[]
 }
 
-const summary = sql`
-    select string_agg(replace(attempt_id::text, '-', ''), '') as attempt_ids,
-           array_agg(parent_job_id) filter (where parent_job_id is not null) as parent_job_ids
-      from ended`
-
-const completing = form<Relations, Values>(
-  (t, { jobIds, attemptIds, results, chaining }, answer) => sql`
+const completing = form<Relations, Values>((t, { jobIds, attemptIds, results, chaining }, asked) => {
+  const shape = JSON.parse(asked) as Shape
+  const result = shape.results === 'some' ? sql`${results}::jsonb -> attempt_id::text` : sql`null::jsonb`
+  const answer = shape.answer === 'count' ? sql`count(*)::integer` : sql`job_id, attempt_id, parent_job_id, pipeline_id`
+  return sql`
     with ended as (
       delete from ${t.liveJobs}
        where ${fencedBy(jobIds, attemptIds)} and status = 'running'
@@ -92,10 +99,15 @@ const completing = form<Relations, Values>(
       select job_id, operation, queue, payload, 'completed', priority, run_after, attempt_id, attempts, max_attempts,
              locked_by, locked_at, lock_key, slot_key, dedup_key, parent_job_id,
              case when job_id = any(${chaining}::uuid[]) then coalesce(pipeline_id, job_id) else pipeline_id end,
-             progress_current, progress_total, ${results}::jsonb -> attempt_id::text,
+             progress_current, progress_total, ${result},
              submitted_at, submitted_by, started_at, ${t.now}, submitted_event_id, started_event_id, ${t.nextEventId}
         from ended
-    ),
+    )${shape.keys === 'some' ? freed(t) : raw('')}
+    select ${answer} from ended`
+})
+
+function freed(t: Relations): Sql {
+  return sql`,
     unlocked as (
       delete from ${t.resourceLocks}
        where lock_key = any(array(select lock_key from ended where lock_key is not null))
@@ -106,6 +118,5 @@ const completing = form<Relations, Values>(
       update ${t.slots} set held_until = null, attempt_id = null
        where slot_key = any(array(select slot_key from ended where slot_key is not null))
          and job_id = any(array(select job_id from ended where slot_key is not null))
-    )
-    ${answer === 'summary' ? summary : sql`select job_id, attempt_id, parent_job_id, pipeline_id from ended`}`,
-)
+    )`
+}

@@ -52,6 +52,7 @@ export class Worker {
   readonly #running = new Map<Attempt, Promise<void>>()
   readonly #fetcher: Fetcher
   #stopping = false
+  #startScheduled = false
   #sweepTimer: NodeJS.Timeout | undefined
 
   constructor(ports: WorkerPorts, options: CheckedWorkOptions, wakeUp: WakeUp | undefined, logger: Logger) {
@@ -126,10 +127,17 @@ export class Worker {
     return room < ahead / 2 ? 0 : Math.max(0, Math.min(this.#options.maxBatch, room))
   }
 
+  // Started in the next turn of the event loop: before that the fetcher sends its next claim, for Postgres to work on
+  // while the handlers run.
   #accept(attempt: Attempt, claimedAt: number): void {
     this.#renewer.hold(attempt, claimedAt)
     this.#ready.push(attempt)
-    this.#startReady()
+    if (this.#startScheduled) return
+    this.#startScheduled = true
+    setImmediate(() => {
+      this.#startScheduled = false
+      this.#startReady()
+    })
   }
 
   #startReady(): void {

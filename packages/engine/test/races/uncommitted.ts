@@ -29,7 +29,7 @@ export function completing(...fences: readonly Fence[]) {
   return (db: Db): Promise<SettledRow[]> =>
     complete(
       db,
-      fences.map(({ jobId, attemptId }) => ({ jobId, attemptId, result: '{"by":"another"}' })),
+      fences.map(({ jobId, attemptId }) => ({ jobId, attemptId, result: '{"by":"another"}', hasKeys: true })),
     )
 }
 

@@ -1,15 +1,10 @@
 import { spawn } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
-import { readFileSync, rmSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { openEmbeddedPostgres, openEngine, type EmbeddedPostgres } from '../../src/index.ts'
+import { openEngine } from '../../src/index.ts'
 import { buildEngine, type BuiltEngine } from './built-engine.ts'
 import { posting } from './programs/operations.ts'
-import { isAlive } from './worker-bed.ts'
+import { RestartedPostgres } from './restarted-postgres.ts'
 
 // A server of its own, on one port, that is stopped and started under two worker processes. Durable: what Postgres has
 // called committed must be there after an immediate stop, or the test would measure that instead.
@@ -17,55 +12,6 @@ import { isAlive } from './worker-bed.ts'
 const jobs = 2_000
 
 const modes = ['fast', 'immediate', 'fast', 'immediate'] as const
-const stops = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const
-
-/** A Postgres that can be stopped and started again at the same address. */
-class RestartedPostgres {
-  readonly #directory = join(tmpdir(), `fencepost-restarted-${randomBytes(6).toString('hex')}`)
-  readonly #uses: EmbeddedPostgres[] = []
-  readonly #port: number
-
-  constructor(port: number) {
-    this.#port = port
-  }
-
-  get url(): string {
-    return this.#uses[0]?.url ?? ''
-  }
-
-  async start(): Promise<void> {
-    this.#uses.push(await openEmbeddedPostgres({ directory: this.#directory, settings: { port: this.#port } }))
-  }
-
-  async stop(mode: keyof typeof stops): Promise<void> {
-    const pid = Number(readFileSync(join(this.#directory, 'data/postmaster.pid'), 'utf8').split('\n')[0])
-    process.kill(pid, stops[mode])
-    await expect.poll(() => isAlive(pid), { timeout: 30_000, interval: 20 }).toBe(false)
-  }
-
-  async close(): Promise<void> {
-    for (const use of this.#uses) await use.close()
-    rmSync(this.#directory, { recursive: true, force: true })
-  }
-
-  async query<Row>(text: string): Promise<Row[]> {
-    const client = new pg.Client({ connectionString: this.url })
-    await client.connect()
-    try {
-      return (await client.query(text)).rows as Row[]
-    } finally {
-      await client.end()
-    }
-  }
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer()
-  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve))
-  const { port } = probe.address() as AddressInfo
-  await new Promise((resolve) => probe.close(resolve))
-  return port
-}
 
 describe('Postgres stopped and started in the middle of everything', () => {
   let built: BuiltEngine
@@ -76,8 +22,7 @@ describe('Postgres stopped and started in the middle of everything', () => {
     built = buildEngine()
   })
   beforeEach(async () => {
-    postgres = new RestartedPostgres(await freePort())
-    await postgres.start()
+    postgres = await RestartedPostgres.open()
     const engine = await openEngine({ database: postgres.url, operations: [posting] })
     await postgres.query('create table ledger (job_id text, attempt_id text)')
     await engine.submitMany(
