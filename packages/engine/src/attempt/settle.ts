@@ -16,7 +16,14 @@ import { recordSteps, type CheckedStep } from './step.ts'
 
 /** What an attempt came to: computed first, from the handler alone; written second, as often as it takes. */
 export type Outcome =
-  | { kind: 'completed'; result: string; steps: readonly CheckedStep[]; chain: readonly Submission[] }
+  | {
+      kind: 'completed'
+      result: string
+      steps: readonly CheckedStep[]
+      chain: readonly Submission[]
+      /** By attempt.complete(): there is nothing left to write. */
+      written?: true
+    }
   | { kind: 'failed'; error: string; errorCode: string; permanent: boolean; steps: readonly CheckedStep[] }
   | { kind: 'retry_later'; reason: string; delaySeconds: number }
   | { kind: 'released'; reason: string }
@@ -38,7 +45,9 @@ export async function settleAll(context: Context, settlements: readonly Settleme
   const releases: Fence[] = []
   for (const { claimed, outcome } of settlements) {
     const { jobId, attemptId } = claimed
-    if (outcome.kind === 'completed' && outcome.chain.length === 0 && outcome.steps.length === 0) {
+    if (outcome.kind === 'completed' && outcome.written) {
+      answers.set(attemptId, settled)
+    } else if (outcome.kind === 'completed' && outcome.chain.length === 0 && outcome.steps.length === 0) {
       completions.push({ jobId, attemptId, result: outcome.result })
     } else if (outcome.kind === 'released' && outcome.reason === 'shutdown') {
       releases.push({ jobId, attemptId })
@@ -67,6 +76,7 @@ export async function settle(context: Context, claimed: Claimed, outcome: Outcom
   const fence: Fence = { jobId: claimed.jobId, attemptId: claimed.attemptId }
   switch (outcome.kind) {
     case 'completed':
+      if (outcome.written) return settled
       return finish(context, 'complete', claimed, await completeOne(context, fence, outcome))
     case 'failed':
       return settleFailure(context, claimed, outcome)
@@ -85,21 +95,28 @@ export async function settle(context: Context, claimed: Claimed, outcome: Outcom
 async function completeOne(
   context: Context,
   fence: Fence,
-  { result, steps, chain }: Extract<Outcome, { kind: 'completed' }>,
+  outcome: Extract<Outcome, { kind: 'completed' }>,
 ): Promise<SettledRow[]> {
+  const { result, steps, chain } = outcome
   if (chain.length === 0 && steps.length === 0) return complete(context.database, [{ ...fence, result }])
-  let chained: (string | undefined)[] = []
-  const rows = await context.database.transaction('complete', async (db) => {
-    const places = await drawPlaces(db, chain.length)
-    const settled = await complete(db, [{ ...fence, result, chains: chain.length > 0 }])
-    if (settled[0] === undefined) return settled
-    await recordSteps(db, fence, steps, 'proven')
-    const pipelineId = settled[0].pipeline_id ?? fence.jobId
-    if (chain.length > 0) chained = await insertChained(db, { ...fence, pipelineId }, chain, places)
-    return settled
-  })
+  const { rows, chained } = await context.database.transaction('complete', (db) => completeIn(db, fence, outcome))
   if (rows.length > 0) context.wake.submitted(chain, chained)
   return rows
+}
+
+/** Completes one attempt, with its steps and the jobs it chained, inside whatever transaction `db` is. */
+export async function completeIn(
+  db: Db,
+  fence: Fence,
+  { result, steps, chain }: Extract<Outcome, { kind: 'completed' }>,
+): Promise<{ rows: SettledRow[]; chained: (string | undefined)[] }> {
+  const places = await drawPlaces(db, chain.length)
+  const rows = await complete(db, [{ ...fence, result, chains: chain.length > 0 }])
+  if (rows[0] === undefined) return { rows, chained: [] }
+  await recordSteps(db, fence, steps, 'proven')
+  const pipelineId = rows[0].pipeline_id ?? fence.jobId
+  const chained = chain.length > 0 ? await insertChained(db, { ...fence, pipelineId }, chain, places) : []
+  return { rows, chained }
 }
 
 async function settleFailure(
