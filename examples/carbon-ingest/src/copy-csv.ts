@@ -1,0 +1,53 @@
+import { Transform, type Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { TransactionClient } from '@fencepost/engine'
+import { from as copyFrom } from 'pg-copy-streams'
+
+const newline = 10
+const reportEveryMs = 100
+
+export interface CopyOptions {
+  signal: AbortSignal
+  /** Called now and then with the number of lines so far, and not again before it has resolved. */
+  onLines?: (lines: number) => Promise<unknown>
+}
+
+/**
+ * Copies a CSV with a head into a table, in the transaction of `client`. Lines pass through as they come; Postgres reads
+ * them. Answers how many rows there are.
+ */
+export async function copyCsv(
+  client: TransactionClient,
+  table: string,
+  source: Readable,
+  { signal, onLines }: CopyOptions,
+): Promise<number> {
+  const target = client.query(copyFrom(`copy ${table} from stdin with (format csv, header match)`))
+  await pipeline(source, counting(onLines), target, { signal })
+  return target.rowCount
+}
+
+/** Passes everything on, slowly if so wished, and says how far it has come. */
+function counting(onLines: CopyOptions['onLines']): Transform {
+  const linesPerSecond = Number(process.env['CARBON_LINES_PER_SECOND'] ?? Infinity)
+  let lines = 0
+  let reportedAt = performance.now()
+  return new Transform({
+    transform(chunk: Buffer, _, done) {
+      let here = 0
+      for (let at = chunk.indexOf(newline); at !== -1; at = chunk.indexOf(newline, at + 1)) here += 1
+      lines += here
+      const pass = async () => {
+        await delay((here / linesPerSecond) * 1000)
+        if (performance.now() - reportedAt < reportEveryMs) return
+        reportedAt = performance.now()
+        await onLines?.(lines - 1) // the first is the head
+      }
+      pass().then(
+        () => done(null, chunk),
+        (error: unknown) => done(error as Error),
+      )
+    },
+  })
+}
