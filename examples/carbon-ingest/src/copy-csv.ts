@@ -1,11 +1,14 @@
 import { Transform, type Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { TransactionClient } from '@fencepost/engine'
+import { PermanentError, type TransactionClient } from '@fencepost/engine'
+import pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 
 const newline = 10
 const reportEveryMs = 100
+/** Postgres's codes for values and files that are not what they should be. */
+const dataErrors = /^22/
 
 export interface CopyOptions {
   signal: AbortSignal
@@ -24,8 +27,20 @@ export async function copyCsv(
   { signal, onLines }: CopyOptions,
 ): Promise<number> {
   const target = client.query(copyFrom(`copy ${table} from stdin with (format csv, header match)`))
-  await pipeline(source, counting(onLines), target, { signal })
+  try {
+    await pipeline(source, counting(onLines), target, { signal })
+  } catch (error) {
+    throw asPermanent(error)
+  }
   return target.rowCount
+}
+
+// What Postgres cannot read today it cannot read tomorrow.
+function asPermanent(error: unknown): unknown {
+  if (!(error instanceof pg.DatabaseError) || !dataErrors.test(error.code ?? '')) return error
+  return new PermanentError(`Postgres cannot read the CSV: ${error.message} (${error.where ?? 'its head'})`, {
+    cause: error,
+  })
 }
 
 /** Passes everything on, slowly if so wished, and says how far it has come. */

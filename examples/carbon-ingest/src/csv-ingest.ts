@@ -22,6 +22,7 @@ export const csvIngest = operation('csv_ingest', {
   dedup: (one) => `csv_ingest ${slotOf(one)} ${basename(one.file)}`,
   async run({ payload: { year: ofYear, file, rows: expected }, attempt, signal }) {
     if (!(await isFile(file))) throw new PermanentError(`There is no file ${file} to ingest.`)
+    await attempt.progress(0, expected) // an attempt before this one may have come further
     return attempt.complete(async (client) => {
       await client.query(incomingTable)
       const rows = await copyCsv(client, 'pg_temp.incoming', createReadStream(file), {

@@ -33,8 +33,8 @@ export function computeReport(activities: string, factors: string): Line[] {
 
 /** A decimal number as a whole one, so many digits after the point. More digits than that are an error. */
 export function scaled(decimal: string | undefined, digits: number): bigint {
-  const [whole = '', fraction = ''] = (decimal ?? '').split('.')
-  if (!/^\d+$/.test(whole) || !/^\d*$/.test(fraction) || /[1-9]/.test(fraction.slice(digits))) {
+  const [, whole = '', fraction = ''] = /^(\d+)(?:\.(\d+))?$/.exec(decimal ?? '') ?? []
+  if (whole === '' || /[1-9]/.test(fraction.slice(digits))) {
     throw new Error(`${JSON.stringify(decimal)} is not a number with at most ${digits} digits after the point.`)
   }
   return BigInt(whole + fraction.slice(0, digits).padEnd(digits, '0'))

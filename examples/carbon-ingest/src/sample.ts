@@ -1,5 +1,4 @@
-import { createHash } from 'node:crypto'
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /*
@@ -9,8 +8,6 @@ import { dirname } from 'node:path'
 
 export const sampleYear = 2025
 export const sampleRows = 100_000
-/** Of the whole file. */
-export const sampleSha256 = 'c423a7051c5d26c57f83a5cabd85967c51780915f8e6c15c037290c08611a03f'
 
 const orgUnits = [
   'architecture',
@@ -105,21 +102,13 @@ export function sampleCsv(rows = sampleRows, start = 1): string {
   return `${lines.join('\n')}\n`
 }
 
-/** Makes the sample unless it is there. */
-export function ensureSample(path: string): void {
-  if (sha256(path) === sampleSha256) return
+/** Writes a sample unless it is there; one that is written halfway never is. */
+export function ensureSample(path: string, rows = sampleRows, start = 1): void {
+  if (existsSync(path)) return
   mkdirSync(dirname(path), { recursive: true })
   const unfinished = `${path}.${process.pid}`
-  writeFileSync(unfinished, sampleCsv())
+  writeFileSync(unfinished, sampleCsv(rows, start))
   renameSync(unfinished, path)
-}
-
-function sha256(path: string): string | undefined {
-  try {
-    return createHash('sha256').update(readFileSync(path)).digest('hex')
-  } catch {
-    return undefined // not there yet
-  }
 }
 
 /** Whole numbers from 0 up to a limit, always the same ones: a linear congruential generator, of which the high bits. */

@@ -1,22 +1,25 @@
+import type { JobEvent } from '@fencepost/engine'
 import { startIngest } from '../operator.ts'
-import { sampleRows, sampleYear } from '../sample.ts'
+import { sampleYear } from '../sample.ts'
 import { grouped } from '../screen.ts'
 import { showReport } from '../show-report.ts'
-import { files, type World } from '../world.ts'
+import { factorFiles, type World } from '../world.ts'
 
-const linesPerSecond = 50_000
-const killAt = sampleRows * 0.4
+const loadingSeconds = 2
+const killAfter = 0.4 // of the rows
 
 /** A process dies in the middle of loading; another finds the job, and the report is written once. */
 export async function killedWorker(world: World): Promise<void> {
-  const { engine, screen } = world
+  const { engine, screen, activities } = world
   screen.title('3. A worker is killed in the middle')
   const before = (await world.reports()).length
-  const doomed = world.worker('carbon-3', linesPerSecond)
-  const ingest = { year: sampleYear, file: files.activities, rows: sampleRows }
-  const started = await startIngest(engine, ingest, 'ada')
+  const doomed = world.worker('carbon-3', activities.rows / loadingSeconds)
+  const started = await startIngest(engine, { year: sampleYear, ...activities }, 'ada')
   if (!started.started) throw new Error(started.message)
-  const job = await world.until(started.jobId, ({ progress }) => (progress?.current ?? 0) >= killAt)
+  const job = await world.until(
+    started.jobId,
+    ({ progress }) => (progress?.current ?? 0) >= activities.rows * killAfter,
+  )
   screen.jobs([job])
   await doomed.kill()
   screen.say(
@@ -27,8 +30,14 @@ export async function killedWorker(world: World): Promise<void> {
   await world.follow(started.pipelineId)
   await worker.stop()
   const events = await engine.events(started.jobId)
-  screen.say(`\n  The job's history: ${events.map(({ event }) => event).join(' → ')}`)
+  screen.say(`\n  The job's history: ${historyOf(events)}`)
   const reports = await world.reports()
   screen.say(`  Reports written: ${reports.length - before}.`)
-  if (reports[0] !== undefined) showReport(screen, reports[0], files)
+  if (reports[0] !== undefined) showReport(screen, reports[0], { ...factorFiles, activities: activities.file })
+}
+
+/** The names of events, each once where it is repeated. */
+function historyOf(events: readonly JobEvent[]): string {
+  const names = events.map(({ event }) => event)
+  return names.filter((name, nth) => name !== names[nth - 1]).join(' → ')
 }

@@ -1,19 +1,19 @@
 import { randomUUID } from 'node:crypto'
 import { csvIngest } from '../csv-ingest.ts'
 import { factorIngest } from '../factor-ingest.ts'
-import { sampleRows, sampleYear } from '../sample.ts'
+import { sampleYear } from '../sample.ts'
 import { showReport } from '../show-report.ts'
-import { files, type World } from '../world.ts'
+import { factorFiles, type World } from '../world.ts'
 
 /** Factors and activities are ingested side by side; one report comes out. */
 export async function onePipeline(world: World): Promise<void> {
-  const { engine, screen } = world
+  const { engine, screen, activities } = world
+  const { factors } = factorFiles
   screen.title('1. One pipeline, from two files to one report')
   const worker = world.worker('carbon-1')
   const pipelineId = randomUUID()
-  const rows = sampleRows
-  await engine.submit(factorIngest, { year: sampleYear, method: 'csv', source: files.factors }, { pipelineId })
-  await engine.submit(csvIngest, { year: sampleYear, file: files.activities, rows }, { pipelineId })
+  await engine.submit(factorIngest, { year: sampleYear, method: 'csv', source: factors }, { pipelineId })
+  await engine.submit(csvIngest, { year: sampleYear, ...activities }, { pipelineId })
   const jobs = await world.follow(pipelineId)
   const count = (operation: string) => jobs.filter((job) => job.operation === operation).length
   screen.say(
@@ -21,5 +21,5 @@ export async function onePipeline(world: World): Promise<void> {
   )
   await worker.stop()
   const [report] = await world.reports()
-  if (report !== undefined) showReport(screen, report, files)
+  if (report !== undefined) showReport(screen, report, { activities: activities.file, factors })
 }

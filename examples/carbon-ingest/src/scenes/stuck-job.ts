@@ -8,7 +8,7 @@ import { factorIngest } from '../factor-ingest.ts'
 import { recoverJob } from '../operator.ts'
 import { sampleYear } from '../sample.ts'
 import { showReport } from '../show-report.ts'
-import { files, type World } from '../world.ts'
+import { factorFiles, type World } from '../world.ts'
 
 const tryEveryMs = 1_000
 
@@ -35,7 +35,8 @@ export async function stuckJob(world: World): Promise<void> {
   await worker.stop()
   service.close()
   const [report] = await world.reports()
-  if (report !== undefined) showReport(screen, report, { ...files, factors: files.revised })
+  if (report !== undefined)
+    showReport(screen, report, { activities: world.activities.file, factors: factorFiles.revised })
 }
 
 /** A service for factors, which never answers the first request. */
@@ -43,7 +44,7 @@ async function openService(): Promise<{ address: string; asked: Promise<unknown>
   let requests = 0
   const server = createServer((_, response) => {
     requests += 1
-    if (requests > 1) createReadStream(files.revised).pipe(response)
+    if (requests > 1) createReadStream(factorFiles.revised).pipe(response)
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

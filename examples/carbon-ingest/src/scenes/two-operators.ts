@@ -1,15 +1,15 @@
 import { startIngest } from '../operator.ts'
-import { sampleRows, sampleYear } from '../sample.ts'
+import { sampleYear } from '../sample.ts'
 import { showReport } from '../show-report.ts'
-import { correctedRows, files, type World } from '../world.ts'
+import { factorFiles, type World } from '../world.ts'
 
-const linesPerSecond = 120_000
+const loadingSeconds = 1
 
 /** The same ingest started twice at once is run once; another file for the same slot waits for its turn. */
 export async function twoOperators(world: World): Promise<void> {
   const { engine, screen } = world
   screen.title('2. Two operators start the same ingest at once')
-  const ingest = { year: sampleYear, file: files.activities, rows: sampleRows }
+  const ingest = { year: sampleYear, ...world.activities }
   const operators = ['ada', 'ben']
   const answers = await Promise.all(operators.map((operator) => startIngest(engine, ingest, operator)))
   for (const [nth, answer] of answers.entries()) {
@@ -18,9 +18,9 @@ export async function twoOperators(world: World): Promise<void> {
   const winner = answers.find((answer) => answer.started)
   if (winner === undefined) throw new Error('Neither of the two ingests was started.')
 
-  const worker = world.worker('carbon-2', linesPerSecond)
+  const worker = world.worker('carbon-2', world.activities.rows / loadingSeconds)
   await world.until(winner.jobId, ({ status }) => status === 'running')
-  const corrected = await startIngest(engine, { year: sampleYear, file: files.corrected, rows: correctedRows }, 'cyd')
+  const corrected = await startIngest(engine, { year: sampleYear, ...world.corrected }, 'cyd')
   if (!corrected.started) throw new Error(corrected.message)
   const explanation = await engine.explain(corrected.jobId)
   screen.say(`  cyd: started, with a corrected file, as job ${corrected.jobId}`)
@@ -31,5 +31,5 @@ export async function twoOperators(world: World): Promise<void> {
   const job = await engine.get(corrected.jobId)
   screen.say(`\n  The current job of ${job?.slotKey} is ${job?.isCurrent ? 'that of cyd' : 'another'}.`)
   const [report] = await world.reports()
-  if (report !== undefined) showReport(screen, report, { ...files, activities: files.corrected })
+  if (report !== undefined) showReport(screen, report, { ...factorFiles, activities: world.corrected.file })
 }
