@@ -22,7 +22,9 @@ export async function completeWith<T>(
     const value = await work(client)
     const outcome = await outcomeOf(context, attempt, value)
     if (outcome.kind !== 'completed') {
-      throw new PermanentError(`Job ${jobId} defers inside attempt.complete(); return defer() from the handler instead.`)
+      throw new PermanentError(
+        `Job ${jobId} defers inside attempt.complete(); return defer() from the handler instead.`,
+      )
     }
     return { value, outcome, ended: await completeIn(db, { jobId, attemptId }, outcome) }
   })
