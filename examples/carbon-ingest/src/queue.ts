@@ -2,4 +2,4 @@
 export const carbonQueue = 'carbon'
 
 /** A worker that has said nothing for so long is taken for dead. Short, because somebody is watching. */
-export const leaseMs = 4_000
+export const leaseMs = 3_000

@@ -28,9 +28,10 @@ export class Screen {
     this.#colour = this.#terminal && !env['NO_COLOR']
   }
 
+  /** A line that stays. On a terminal, one that is too long goes on below, a little to the right. */
   say(text = ''): void {
     this.#drawn = 0
-    this.#out.write(`${text}\n`)
+    this.#out.write(`${this.#terminal ? wrapped(text, this.#columns) : text}\n`)
   }
 
   title(text: string): void {
@@ -41,15 +42,19 @@ export class Screen {
     return this.#colour ? styleText(style, text, { validateStream: false }) : text
   }
 
-  /** Shows how far these jobs are; the next call draws over it, unless something was said in between. */
-  jobs(jobs: readonly Job[]): void {
+  /** Shows how far these jobs are; the next call draws over it, unless these were the last ones. */
+  jobs(jobs: readonly Job[], last = false): void {
     if (this.#terminal) this.#draw(jobs)
     else for (const job of jobs) this.#sayOnce(job)
+    if (last) this.#drawn = 0
+  }
+
+  get #columns(): number {
+    return this.#out.columns || 80 // 0 where a terminal does not say
   }
 
   #draw(jobs: readonly Job[]): void {
-    const width = (this.#out.columns || 80) - 1
-    const lines = jobs.map((job) => this.style(colours[job.status], lineOf(job).slice(0, width)))
+    const lines = jobs.map((job) => this.style(colours[job.status], lineOf(job).slice(0, this.#columns - 1)))
     this.#out.write(`${'\u001b[1A\u001b[2K'.repeat(this.#drawn)}${lines.map((line) => `${line}\n`).join('')}`)
     this.#drawn = lines.length
   }
@@ -83,7 +88,7 @@ function stateOf(job: Job): string {
     case 'running':
       return `${job.progress === undefined ? 'runs' : progressOf(job.progress)}${again}`
     case 'completed':
-      return `completed${again} in ${secondsOf(job)} s`
+      return `completed in ${secondsOf(job)} s${again}`
     case 'failed':
     case 'cancelled':
       return `${job.status}: ${job.error ?? 'no reason given'}`
@@ -98,6 +103,18 @@ function progressOf({ current, total = 0 }: NonNullable<Job['progress']>): strin
 
 function secondsOf({ startedAt = '', completedAt = '' }: Job): string {
   return ((Date.parse(completedAt) - Date.parse(startedAt)) / 1000).toFixed(1)
+}
+
+/** Breaks a line between words. Colours count as width: a line with them ends early, never late. */
+function wrapped(text: string, columns: number): string {
+  const indent = ' '.repeat(text.search(/\S|$/) + 5)
+  const lines: string[] = []
+  for (const word of text.split(/(?<=\S) /)) {
+    const line = lines.at(-1)
+    if (line !== undefined && line.length + 1 + word.length < columns) lines[lines.length - 1] = `${line} ${word}`
+    else lines.push(line === undefined ? word : indent + word)
+  }
+  return lines.join('\n')
 }
 
 /** 1234567 as 1,234,567. */

@@ -8,7 +8,7 @@ export async function makeTables(client: Pick<ClientBase, 'query'>): Promise<voi
       year integer primary key
     );
     create table if not exists carbon.entries (
-      year integer not null references carbon.years,
+      year integer not null,
       entry_id integer not null,
       day date not null,
       org_unit text not null,
@@ -16,7 +16,7 @@ export async function makeTables(client: Pick<ClientBase, 'query'>): Promise<voi
       data_type text not null,
       category text not null,
       quantity numeric(12, 3) not null check (quantity >= 0),
-      primary key (year, entry_id)
+      primary key (entry_id, year)
     );
     create table if not exists carbon.factors (
       year integer not null references carbon.years,
@@ -33,7 +33,7 @@ export async function makeTables(client: Pick<ClientBase, 'query'>): Promise<voi
       module text not null,
       data_type text not null,
       kg numeric not null,
-      primary key (year, module, data_type, entry_id)
+      primary key (entry_id, year, module, data_type)
     );
     -- Nothing here keeps a report from being written twice. That is the fence's task.
     create table if not exists carbon.reports (

@@ -21,7 +21,7 @@ export interface Activities {
 
 /** The sample in a folder of its own, made where it is not there yet. Another start gives other rows. */
 export function activitiesOf(rows: number, start = 1): Activities {
-  const file = path(`.cache/activities-${sampleYear}-${rows}${start === 1 ? '' : '-corrected'}.csv`)
+  const file = path(`.cache/${rows}/activities-${sampleYear}${start === 1 ? '' : '-corrected'}.csv`)
   ensureSample(file, rows, start)
   return { file, rows }
 }
@@ -102,8 +102,9 @@ export async function openWorld({ screen, signal, database, rows, staleMs }: Wor
     async follow(pipelineId) {
       for (;;) {
         const { status, jobs } = (await engine.pipeline(pipelineId)) ?? { status: 'running', jobs: [] }
-        screen.jobs(jobs)
-        if (status !== 'running') return jobs
+        const ended = status !== 'running'
+        screen.jobs(jobs, ended)
+        if (ended) return jobs
         await look()
       }
     },

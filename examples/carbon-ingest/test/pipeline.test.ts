@@ -111,7 +111,7 @@ describe('a slot', () => {
       Array.from(
         { length: 4 },
         () =>
-          `activities-2025-${rows}.csv was not started: job ${jobId}, started by ${by} and pending, is doing the same. ` +
+          `activities-2025.csv was not started: job ${jobId}, started by ${by} and pending, is doing the same. ` +
           'Wait for it, or cancel it.',
       ),
     )

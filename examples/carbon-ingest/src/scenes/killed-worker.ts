@@ -1,4 +1,5 @@
 import type { JobEvent } from '@fencepost/engine'
+import { leaseMs } from '../queue.ts'
 import { startIngest } from '../operator.ts'
 import { sampleYear } from '../sample.ts'
 import { grouped } from '../screen.ts'
@@ -13,22 +14,21 @@ export async function killedWorker(world: World): Promise<void> {
   const { engine, screen, activities } = world
   screen.title('3. A worker is killed in the middle')
   const before = (await world.reports()).length
-  const doomed = world.worker('carbon-3', activities.rows / loadingSeconds)
+  const doomed = world.worker('carbon-2', activities.rows / loadingSeconds)
   const started = await startIngest(engine, { year: sampleYear, ...activities }, 'ada')
   if (!started.started) throw new Error(started.message)
   const job = await world.until(
     started.jobId,
     ({ progress }) => (progress?.current ?? 0) >= activities.rows * killAfter,
   )
-  screen.jobs([job])
+  screen.jobs([job], true)
   await doomed.kill()
   screen.say(
-    `  kill -9 ${doomed.pid}: ${doomed.name} is gone, with ${grouped(job.progress?.current ?? 0)} rows in a transaction.`,
+    `  kill -9 ${doomed.pid}: ${doomed.name} is gone, with ${grouped(job.progress?.current ?? 0)} rows in a transaction, which Postgres takes back.`,
   )
-  const worker = world.worker('carbon-4')
-  screen.say(`  ${worker.name} polls. It finds the job when its lease of 4 s has passed.\n`)
+  const worker = world.worker('carbon-3')
+  screen.say(`  ${worker.name} polls. It finds the job when its lease of ${leaseMs / 1000} s has passed.\n`)
   await world.follow(started.pipelineId)
-  await worker.stop()
   const events = await engine.events(started.jobId)
   screen.say(`\n  The job's history: ${historyOf(events)}`)
   const reports = await world.reports()

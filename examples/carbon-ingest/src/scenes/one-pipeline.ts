@@ -10,7 +10,6 @@ export async function onePipeline(world: World): Promise<void> {
   const { engine, screen, activities } = world
   const { factors } = factorFiles
   screen.title('1. One pipeline, from two files to one report')
-  const worker = world.worker('carbon-1')
   const pipelineId = randomUUID()
   await engine.submit(factorIngest, { year: sampleYear, method: 'csv', source: factors }, { pipelineId })
   await engine.submit(csvIngest, { year: sampleYear, ...activities }, { pipelineId })
@@ -19,7 +18,6 @@ export async function onePipeline(world: World): Promise<void> {
   screen.say(
     `\n  ${count('emission_recalc')} recalculations each asked for an aggregation; ${count('aggregation')} was run, after the last of them.`,
   )
-  await worker.stop()
   const [report] = await world.reports()
   if (report !== undefined) showReport(screen, report, { activities: activities.file, factors })
 }

@@ -10,29 +10,29 @@ import { sampleYear } from '../sample.ts'
 import { showReport } from '../show-report.ts'
 import { factorFiles, type World } from '../world.ts'
 
-const tryEveryMs = 1_000
+const tryEveryMs = 250
 
 /** A worker waits for an answer that never comes; an operator has its job run again, once it may be taken for stuck. */
 export async function stuckJob(world: World): Promise<void> {
   const { engine, screen, signal } = world
   screen.title('4. A stuck job is recovered')
   const service = await openService()
-  const worker = world.worker('carbon-5')
   const pipelineId = randomUUID()
   const payload = { year: sampleYear, method: 'api' as const, source: service.address }
   const answer = await engine.submit(factorIngest, payload, { pipelineId, by: 'ada' })
   if (!answer.submitted) throw new Error(`The factors were not submitted: ${answer.why}.`)
   await service.asked
-  screen.say(`  ${worker.name} asks ${service.address} for revised factors, and gets no answer.`)
+  screen.say(`  A worker asks ${service.address} for revised factors, and gets no answer.`)
+  let told = ''
   for (;;) {
     const { recovered, message } = await recoverJob(engine, answer.jobId, 'ada')
-    screen.say(`  ada: ${message}`)
+    if (message !== told) screen.say(`  ada: ${message}.`)
+    told = message
     if (recovered) break
     await delay(tryEveryMs, undefined, { signal })
   }
   screen.say()
   await world.follow(pipelineId)
-  await worker.stop()
   service.close()
   const [report] = await world.reports()
   if (report !== undefined)

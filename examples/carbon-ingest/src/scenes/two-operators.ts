@@ -3,8 +3,6 @@ import { sampleYear } from '../sample.ts'
 import { showReport } from '../show-report.ts'
 import { factorFiles, type World } from '../world.ts'
 
-const loadingSeconds = 1
-
 /** The same ingest started twice at once is run once; another file for the same slot waits for its turn. */
 export async function twoOperators(world: World): Promise<void> {
   const { engine, screen } = world
@@ -18,7 +16,6 @@ export async function twoOperators(world: World): Promise<void> {
   const winner = answers.find((answer) => answer.started)
   if (winner === undefined) throw new Error('Neither of the two ingests was started.')
 
-  const worker = world.worker('carbon-2', world.activities.rows / loadingSeconds)
   await world.until(winner.jobId, ({ status }) => status === 'running')
   const corrected = await startIngest(engine, { year: sampleYear, ...world.corrected }, 'cyd')
   if (!corrected.started) throw new Error(corrected.message)
@@ -27,7 +24,6 @@ export async function twoOperators(world: World): Promise<void> {
   screen.say(`       ${explanation?.message}\n`)
   await world.follow(winner.pipelineId)
   await world.follow(corrected.pipelineId)
-  await worker.stop()
   const job = await engine.get(corrected.jobId)
   screen.say(`\n  The current job of ${job?.slotKey} is ${job?.isCurrent ? 'that of cyd' : 'another'}.`)
   const [report] = await world.reports()

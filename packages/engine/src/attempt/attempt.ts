@@ -160,6 +160,7 @@ export class Attempt {
    * Throws `fence_lost`, having written nothing, if the attempt is no longer the current one.
    */
   async complete<T>(work: (client: TransactionClient) => Promise<T>): Promise<T> {
+    const chained = this.links.length
     const reported = this.reporting() // a renewal that finds the job gone has not lost the fence
     try {
       const done = await completeWith(this.#context, this, work)
@@ -167,6 +168,9 @@ export class Attempt {
         this.#completed = done.outcome
         return done.value
       }
+    } catch (error) {
+      this.#links?.splice(chained) // what was chained inside is taken back with everything else
+      throw error
     } finally {
       reported()
     }

@@ -75,6 +75,21 @@ test('an error of its function takes the rows back, and the job is retried', asy
   expect(await rows()).toEqual([])
 })
 
+test('what is chained inside is taken back with the rows, and can be chained again', async () => {
+  const { jobId } = await runOne(async ({ attempt }) => {
+    const completing = (fails: boolean) =>
+      attempt.complete(async (client) => {
+        await client.query(insert)
+        attempt.chain(work, {})
+        if (fails) throw new Error('not this time')
+      })
+    await completing(true).catch(() => {})
+    await completing(false)
+  })
+  expect(await rows()).toHaveLength(1)
+  expect((await bed.engine.pipeline(jobId))?.jobs).toHaveLength(2)
+})
+
 test('a result that cannot be stored takes the rows back', async () => {
   const { job } = await runOne(({ attempt }) =>
     attempt.complete(async (client) => {
