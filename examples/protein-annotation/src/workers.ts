@@ -21,6 +21,7 @@ export class Workers {
       env: { ...process.env, DATABASE_URL: this.#database },
       // A process group of its own: Ctrl-C comes to the one that started it, who then stops it in order.
       detached: true,
+      execArgv: [], // not those of whoever starts it
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     })
     this.#running.add(worker)
