@@ -51,19 +51,6 @@ describe('insert_proteins', () => {
     expect(rows).toEqual(proteins.map(({ accession, goTerms }) => ({ accession, goTerms })))
   })
 
-  test('does not read a page again that an earlier attempt has finished', async () => {
-    const { insertProteins } = bed.operations
-    const jobId = await bed.submit(insertProteins, { dataset: 'again', file: data.damaged, page_size: 20 })
-    const job = await bed.until(jobId, { status: 'completed' })
-    expect(job.result).toEqual({ pages: 3, proteins: 60 })
-    const steps = (await bed.engine.steps([jobId])).get(jobId)
-    expect(steps?.map(({ step, success }) => [step, success])).toEqual([
-      ['page 1', true],
-      ['page 2', true],
-      ['page 3', true],
-    ])
-  })
-
   test('is refused while another reads the same dataset', async () => {
     const { insertProteins } = bed.operations
     const payload = { dataset: 'locked', file: data.damaged }

@@ -42,6 +42,26 @@ test('batches and writes that fail at first are retried, and store every embeddi
   await stop()
 }, 60_000)
 
+test('a page that an earlier attempt has finished is not written again', async () => {
+  const payload = { dataset: 'resumed', file: data.damaged, page_size: 20 }
+  const jobId = await bed.submit(bed.operations.insertProteins, payload)
+  const claim = async () => {
+    const answer = await bed.engine.claimJob(jobId)
+    if (!answer.claimed) throw new Error('not claimed')
+    return answer.attempt
+  }
+  const first = await claim()
+  await first.recordStep({ step: 'page 2', success: true, result: { proteins: 20 } })
+  await bed.engine.release(first, 'its worker goes away')
+  await bed.engine.run(await claim())
+  expect(await bed.engine.get(jobId)).toMatchObject({ status: 'completed', result: { pages: 3, proteins: 60 } })
+  const { rows } = await bed.pool.query<{ accession: string }>(
+    `select accession from annotation.proteins where dataset = 'resumed' order by accession`,
+  )
+  const written = rows.map(({ accession }) => Number(accession.slice(2)))
+  expect(written).toEqual(Array.from({ length: 60 }, (_, nth) => nth + 1).filter((nth) => nth <= 20 || nth > 40))
+})
+
 describe('a worker process that is killed', () => {
   let workers: Workers
   beforeAll(async () => {

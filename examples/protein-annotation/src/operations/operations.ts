@@ -16,7 +16,7 @@ export interface AnnotationOptions {
 export type AnnotationOperations = ReturnType<typeof annotationOperations>
 
 /** The operations, wired to each other and to the database. */
-export function annotationOperations(pool: pg.Pool, { gpuRetrySeconds = 1, leaseMs = 4_000 }: AnnotationOptions = {}) {
+export function annotationOperations(pool: pg.Pool, { gpuRetrySeconds = 1, leaseMs = 3_000 }: AnnotationOptions = {}) {
   const store = storeEmbeddings(leaseMs)
   const embed = embedBatch(pool, store, leaseMs)
   const predict = predictBatch(pool, leaseMs)

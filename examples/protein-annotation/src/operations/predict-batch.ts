@@ -45,7 +45,7 @@ export function predictBatch(pool: pg.Pool, leaseMs: number) {
 async function embedded(pool: pg.Pool, dataset: string, wanted: Model): Promise<Annotated[]> {
   const { rows } = await pool.query<{ accession: string; go_terms: string[]; vector: number[] }>(
     `select accession, go_terms, vector from annotation.embeddings join annotation.proteins using (dataset, accession)
-      where dataset = $1 and model = $2`,
+      where dataset = $1 and model = $2 order by accession`,
     [dataset, modelName(wanted)],
   )
   return rows.map(({ accession, go_terms, vector }) => ({

@@ -5,7 +5,7 @@ import type { Neighbour } from '../sequences/neighbours.ts'
 import { play, storedOnce, type Finding, type Scene } from './stage.ts'
 
 const model = { k: 3, dimensions: 512 }
-const simulate = { device_ms: 800 }
+const simulate = { device_ms: 500 }
 
 export const annotate: Scene = {
   name: 'annotate',

@@ -5,7 +5,7 @@ const models = [
   { k: 2, dimensions: 512 },
   { k: 4, dimensions: 512 },
 ]
-const simulate = { device_ms: 600 }
+const simulate = { device_ms: 300 }
 
 export const busyGpu: Scene = {
   name: 'busy-gpu',

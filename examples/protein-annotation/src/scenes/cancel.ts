@@ -10,7 +10,7 @@ export const cancel: Scene = {
   async play(stage) {
     const { engine, view, signal } = stage
     await needSample(stage)
-    const simulate = { device_ms: 1_200 }
+    const simulate = { device_ms: 700 }
     const jobId = await start(stage, stage.operations.computeEmbeddings, {
       dataset: 'sample',
       model,

@@ -10,7 +10,7 @@ export const kill: Scene = {
   async play(stage) {
     const { engine, view, signal, workers } = stage
     await needSample(stage)
-    const simulate = { device_ms: 500, write_ms: 300 }
+    const simulate = { device_ms: 300, write_ms: 300 }
     const jobId = await start(stage, stage.operations.computeEmbeddings, { dataset: 'sample', model, simulate })
     let victim: number | undefined
     await view.watch([jobId], signal, (families) => busyWorker(families) !== undefined)
