@@ -1,4 +1,4 @@
-import { Transform, type Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { PermanentError, type TransactionClient } from '@fencepost/engine'
@@ -28,7 +28,7 @@ export async function copyCsv(
 ): Promise<number> {
   const target = client.query(copyFrom(`copy ${table} from stdin with (format csv, header match)`))
   try {
-    await pipeline(source, counting(onLines), target, { signal })
+    await pipeline(source, (chunks: AsyncIterable<Buffer>) => counting(chunks, onLines), target, { signal })
   } catch (error) {
     throw asPermanent(error)
   }
@@ -44,25 +44,18 @@ function asPermanent(error: unknown): unknown {
 }
 
 /** Passes everything on, slowly if so wished, and says how far it has come. */
-function counting(onLines: CopyOptions['onLines']): Transform {
+async function* counting(chunks: AsyncIterable<Buffer>, onLines: CopyOptions['onLines']): AsyncGenerator<Buffer> {
   const linesPerSecond = Number(process.env['CARBON_LINES_PER_SECOND'] ?? Infinity)
   let lines = 0
   let reportedAt = performance.now()
-  return new Transform({
-    transform(chunk: Buffer, _, done) {
-      let here = 0
-      for (let at = chunk.indexOf(newline); at !== -1; at = chunk.indexOf(newline, at + 1)) here += 1
-      lines += here
-      const pass = async () => {
-        await delay((here / linesPerSecond) * 1000)
-        if (performance.now() - reportedAt < reportEveryMs) return
-        reportedAt = performance.now()
-        await onLines?.(lines - 1) // the first is the head
-      }
-      pass().then(
-        () => done(null, chunk),
-        (error: unknown) => done(error as Error),
-      )
-    },
-  })
+  for await (const chunk of chunks) {
+    let here = 0
+    for (let at = chunk.indexOf(newline); at !== -1; at = chunk.indexOf(newline, at + 1)) here += 1
+    lines += here
+    yield chunk
+    await delay((here / linesPerSecond) * 1000)
+    if (performance.now() - reportedAt < reportEveryMs) continue
+    reportedAt = performance.now()
+    await onLines?.(lines - 1) // the first is the head
+  }
 }

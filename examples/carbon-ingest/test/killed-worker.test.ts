@@ -24,7 +24,10 @@ test('a worker killed while it copies leaves no row; another runs the job again,
   expect(await bed.engine.get(started.jobId)).toMatchObject({ status: 'completed', attempts: 2 })
   const events = (await bed.engine.events(started.jobId)).map(({ event }) => event)
   expect(events).toEqual([
-    ...['job.submitted', 'job.started', 'job.expired', 'job.started'],
+    'job.submitted',
+    'job.started',
+    'job.expired',
+    'job.started',
     ...Array.from({ length: 6 }, () => 'job.chained'),
     'job.completed',
   ])

@@ -181,4 +181,17 @@ export const posting = operation('posting', {
   },
 })
 
-export const operations = [posting, plain, busy, stubborn, polite, dying, talking, completing, deferring, hanging, gated, failing]
+export const operations = [
+  posting,
+  plain,
+  busy,
+  stubborn,
+  polite,
+  dying,
+  talking,
+  completing,
+  deferring,
+  hanging,
+  gated,
+  failing,
+]
