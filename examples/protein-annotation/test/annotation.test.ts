@@ -81,7 +81,7 @@ describe('compute_embeddings', () => {
     const batches = await bed.descendants(jobIds.compute, 'embed_batch')
     const writes = await bed.descendants(jobIds.compute, 'store_embeddings')
     expect(batches.map(({ parentJobId }) => parentJobId)).toEqual(batches.map(() => jobIds.compute))
-    expect(writes.map(({ parentJobId }) => parentJobId).sort()).toEqual(batches.map(({ jobId }) => jobId).sort())
+    expect(writes.map(({ parentJobId }) => parentJobId ?? '').sort()).toEqual(batches.map(({ jobId }) => jobId).sort())
     expect(batches.reduce((sum, { result }) => sum + (result as { embedded: number }).embedded, 0)).toBe(448)
     expect(writes.reduce((sum, { result }) => sum + (result as { stored: number }).stored, 0)).toBe(448)
   })

@@ -34,7 +34,7 @@ test('batches and writes that fail at first are retried, and store every embeddi
   expect(await twice('embed_batch')).toEqual([3, 6, 9, 12, 15, 18, 21])
   expect(await twice('store_embeddings')).toEqual([2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22])
   const events = await bed.engine.events(jobId, { descendants: true, limit: 10_000 })
-  const retried = events.filter(({ event }) => event === 'job.retried').map(({ message }) => message)
+  const retried = events.filter(({ event }) => event === 'job.retried').map(({ message }) => message ?? '')
   expect([...new Set(retried)].sort()).toEqual([
     'the connection was reset before the commit',
     'the device is out of memory',

@@ -1,11 +1,12 @@
+import type { Model } from '../sequences/embedding.ts'
 import type { Family } from '../show/view.ts'
 import { needSample, start, storedOnce, type Scene, type Stage } from './stage.ts'
 
-const models = [
+const [coarse, fine] = [
   { k: 2, dimensions: 512 },
   { k: 4, dimensions: 512 },
 ]
-const simulate = { device_ms: 300 }
+const simulate = { device_ms: 500 }
 
 export const busyGpu: Scene = {
   name: 'busy-gpu',
@@ -14,10 +15,11 @@ export const busyGpu: Scene = {
   async play(stage) {
     await needSample(stage)
     const { computeEmbeddings } = stage.operations
-    const jobIds: string[] = []
-    for (const model of models)
-      jobIds.push(await start(stage, computeEmbeddings, { dataset: 'sample', model, simulate }))
-    const families = await stage.view.watch(jobIds, stage.signal)
+    // Before the batches of the other one: it is to look while the GPU is in use.
+    const compute = (model: Model) =>
+      start(stage, computeEmbeddings, { dataset: 'sample', model, simulate }, { priority: -1 })
+    const jobIds = [await compute(coarse), await compute(fine)]
+    const families = (await stage.view.watch(jobIds, stage.signal)) as [Family, Family]
     const [first, second] = families.toSorted((a, b) => (endOf(a) < endOf(b) ? -1 : 1)) as [Family, Family]
     const sentBack = await timesSentBack(stage, second)
     const began = second.descendants.map(({ startedAt }) => startedAt ?? '').toSorted()[0] ?? ''
@@ -27,9 +29,8 @@ export const busyGpu: Scene = {
         text: `the second looked ${sentBack} times in vain, and has spent ${second.root.attempts} attempt`,
       },
       { holds: began > endOf(first), text: 'its first batch began after the first job had ended' },
-      ...(await Promise.all(
-        families.map((family, nth) => storedOnce(stage, family, models[nth] ?? { k: 0, dimensions: 0 })),
-      )),
+      await storedOnce(stage, families[0], coarse),
+      await storedOnce(stage, families[1], fine),
     ]
   },
 }

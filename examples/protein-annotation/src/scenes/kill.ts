@@ -12,11 +12,8 @@ export const kill: Scene = {
     await needSample(stage)
     const simulate = { device_ms: 300, write_ms: 300 }
     const jobId = await start(stage, stage.operations.computeEmbeddings, { dataset: 'sample', model, simulate })
-    let victim: number | undefined
-    await view.watch([jobId], signal, (families) => busyWorker(families) !== undefined)
-    const families = await view.watch([jobId], signal, () => true)
-    victim = await pidOf(stage, busyWorker(families))
-    victim ??= workers.pids[0] ?? 0
+    const families = await view.watch([jobId], signal, (seen) => writingWorker(seen) !== undefined)
+    const victim = await pidOf(stage, writingWorker(families))
     await workers.kill(victim)
     workers.start()
     view.say(`  ⚡ worker process ${victim} is killed, and another one started`)
@@ -35,10 +32,12 @@ export const kill: Scene = {
 }
 
 /** The id of a worker that is in the middle of a write. */
-function busyWorker([family]: readonly Family[]): string | undefined {
+function writingWorker([family]: readonly Family[]): string | undefined {
   return ofOperation(family?.descendants ?? [], 'store_embeddings', 'running')[0]?.lockedBy
 }
 
-async function pidOf({ engine }: Stage, workerId: string | undefined): Promise<number | undefined> {
-  return (await engine.workers()).find((worker) => worker.workerId === workerId)?.pid
+async function pidOf({ engine }: Stage, workerId: string | undefined): Promise<number> {
+  const worker = (await engine.workers()).find((one) => one.workerId === workerId)
+  if (worker === undefined) throw new Error(`There is no worker ${workerId}.`)
+  return worker.pid
 }

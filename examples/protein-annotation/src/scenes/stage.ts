@@ -1,4 +1,4 @@
-import type { Engine, Job, Operation } from '@fencepost/engine'
+import type { Engine, Job, Operation, SubmitOptions } from '@fencepost/engine'
 import type pg from 'pg'
 import type { AnnotationOperations } from '../operations/operations.ts'
 import { modelName, type Model } from '../sequences/embedding.ts'
@@ -31,8 +31,13 @@ export interface Scene {
 }
 
 /** Submits a job that is to be accepted. */
-export async function start<Input>({ engine }: Stage, operation: Operation<Input>, payload: Input): Promise<string> {
-  const answer = await engine.submit(operation, payload)
+export async function start<Input>(
+  { engine }: Stage,
+  operation: Operation<Input>,
+  payload: Input,
+  options: SubmitOptions = {},
+): Promise<string> {
+  const answer = await engine.submit(operation, payload, options)
   if (!answer.submitted) throw new Error(`${operation.name} was not accepted: ${answer.why}.`)
   return answer.jobId
 }
