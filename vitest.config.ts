@@ -7,7 +7,7 @@ export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
-    include: ['packages/*/src/**/*.test.ts', 'packages/*/test/**/*.test.ts'],
+    include: ['{packages,examples}/*/{src,test}/**/*.test.ts'],
     globalSetup: ['packages/engine/test/setup/global-setup.ts'],
     // Processes, not threads: tests listen to signals, and end processes.
     pool: 'forks',

@@ -60,6 +60,27 @@ export const mutants: readonly Mutant[] = [
     tests: [race('stale-attempt')],
   },
   {
+    name: 'attempt.complete() without the fence',
+    file: `${attempt}/complete.ts`,
+    find: 'if (!(await holdFence(db, attempt))) return undefined',
+    replace: '',
+    tests: ['packages/engine/src/attempt/complete.test.ts'],
+  },
+  {
+    name: 'attempt.complete() in two commits',
+    file: `${attempt}/complete.ts`,
+    find: 'const outcome = await outcomeOf',
+    replace: "await client.query('commit; begin'); const outcome = await outcomeOf",
+    tests: [race('attempt-complete')],
+  },
+  {
+    name: 'a renewal takes a completion by the handler for a lost fence',
+    file: 'packages/engine/src/engine.ts',
+    find: '.filter(({ attemptId }) => !completed.has(attemptId))',
+    replace: '',
+    tests: [race('attempt-complete')],
+  },
+  {
     name: 'user transactions that do not keep the fence until they commit',
     file: `${attempt}/transaction.ts`,
     find: 'for key share`',

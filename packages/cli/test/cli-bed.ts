@@ -5,8 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient, type Client } from '@fencepost/client'
 import { afterAll, beforeAll } from 'vitest'
+import { buildFolder } from '../../engine/test/build-folder.ts'
 import { createTestDatabase, type TestDatabase } from '../../engine/test/database.ts'
-import { buildCli, program } from './built-cli.ts'
+import { program } from './built-cli.ts'
 
 export interface RunOptions {
   env?: Record<string, string>
@@ -61,7 +62,7 @@ export function cliBed(): CliBed {
   let database: TestDatabase
   let directory = ''
   beforeAll(async () => {
-    await buildCli()
+    await buildFolder('packages/cli')
     database = await createTestDatabase()
     directory = realpathSync(mkdtempSync(join(tmpdir(), 'fencepost-cli-')))
     chmodSync(directory, 0o755) // as root, the embedded Postgres runs as somebody else, who must get there

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Attempt } from './attempt/attempt.ts'
 import { Claims, type EngineClaimOptions } from './attempt/claims.ts'
+import { alreadySettled } from './attempt/fence.ts'
 import { execute, outcomeOf, outcomeOfError } from './attempt/run.ts'
 import { afterwards, reject, settle, settleAll, type Outcome } from './attempt/settle.ts'
 import { listStepsOf, type Step } from './attempt/step.ts'
@@ -171,9 +172,12 @@ export class Engine {
       ).map((one) => one.attemptId),
     )
     // One whose outcome is being reported meanwhile hears from its report whether the fence was lost.
-    const lost = attempts.filter(
+    const silent = attempts.filter(
       (attempt) => gone.has(attempt.attemptId) && attempt.reports % 2 === 0 && attempt.reports === sent.get(attempt),
     )
+    // A handler may have completed its job by itself, perhaps in a process of its own that has not said so yet.
+    const completed = await alreadySettled(this.#db, 'complete', silent)
+    const lost = silent.filter(({ attemptId }) => !completed.has(attemptId))
     // A worker that is still winding down goes on renewing, to keep its lock; that is said once.
     const news = lost.filter(({ abortReason }) => abortReason === undefined)
     for (const attempt of news) attempt.abort('fence_lost')

@@ -29,7 +29,13 @@ import { workDefaults } from '../src/worker/options.ts'
 import { openBed, submitted, work, type Bed } from './bed.ts'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
-const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...filesIn('docs', '.md')]
+const pages = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'CHANGELOG.md',
+  ...filesIn('docs', '.md'),
+  ...readdirSync(join(root, 'examples')).map((name) => `examples/${name}/README.md`),
+]
 
 let bed: Bed
 beforeAll(async () => {
@@ -174,6 +180,12 @@ describe('every page', () => {
     expect(missing.map(([name]) => name)).toEqual([])
   })
 
+  // A block that begins with ```ts <path> is a part of that file; a line `// …` stands for what is left out.
+  test.each(pages)('%s quotes code that is there', (page) => {
+    const missing = quotesIn(page).filter(({ path, text }) => !isPartOf(read(path), text))
+    expect(missing).toEqual([])
+  })
+
   test('has TypeScript that compiles', () => {
     const examples = pages.flatMap((page) =>
       blocksOf(page, 'ts').map((text, nth) => [join(root, `${page.replace(/\.md$/, '')}.example-${nth}.ts`), text]),
@@ -256,9 +268,38 @@ function filesIn(directory: string, suffix: string): string[] {
 }
 
 function blocksOf(page: string, language: string): string[] {
-  return [...read(page).matchAll(/^```(\w*)\n(.*?)^```$/gms)]
-    .filter(([, marked]) => marked === language)
-    .map(([, , text = '']) => text)
+  return fencesOf(page).flatMap(({ info, text }) => (info === language ? [text] : []))
+}
+
+function quotesIn(page: string): { path: string; text: string }[] {
+  return fencesOf(page).flatMap(({ info, text }) => {
+    const [, path] = info.split(' ')
+    return path === undefined ? [] : [{ path, text }]
+  })
+}
+
+function fencesOf(page: string): { info: string; text: string }[] {
+  return [...read(page).matchAll(/^```([^`\n]*)\n(.*?)^```$/gms)].map(([, info = '', text = '']) => ({ info, text }))
+}
+
+/** Whether the lines of a quote follow each other in the file, however deep they are indented there. */
+function isPartOf(file: string, quote: string): boolean {
+  const lines = file.split('\n')
+  let from = 0
+  return quote.split(/^ *\/\/ …\n/m).every((piece) => {
+    const wanted = dedented(piece.trimEnd().split('\n'))
+    for (; from + wanted.length <= lines.length; from += 1) {
+      if (dedented(lines.slice(from, from + wanted.length)).join('\n') !== wanted.join('\n')) continue
+      from += wanted.length
+      return true
+    }
+    return false
+  })
+}
+
+function dedented(lines: readonly string[]): string[] {
+  const depth = Math.min(...lines.filter((line) => line !== '').map((line) => line.search(/\S|$/)))
+  return lines.map((line) => line.slice(depth))
 }
 
 function headingsOf(page: string): string[] {

@@ -6,6 +6,7 @@ import type { Claimed } from '../lifecycle/claim.ts'
 import { letGo } from '../lifecycle/release.ts'
 import type { SubmitOptions } from '../lifecycle/submission.ts'
 import type { Operation } from '../operation.ts'
+import { completeWith, type Completed } from './complete.ts'
 import { checkEmission, checkProgress, emit, setProgress, type EmitOptions, type Progress } from './emit.ts'
 import type { Verb } from './fence.ts'
 import { reject } from './settle.ts'
@@ -29,6 +30,7 @@ export class Attempt {
   readonly #context: Context
   #controller: AbortController | undefined // made when somebody asks: most attempts are never told to stop
   #abortReason: AbortReason | undefined
+  #completed: Completed | undefined
   #links: Link[] | undefined // as few objects as possible in an ordinary attempt
   #reports = 0
 
@@ -62,6 +64,11 @@ export class Attempt {
   /** The jobs chained so far. */
   get links(): readonly Link[] {
     return this.#links ?? noLinks
+  }
+
+  /** What complete() has already written; undefined while the attempt has not completed by itself. */
+  get completed(): Completed | undefined {
+    return this.#completed
   }
 
   /** Even while no report of its outcome is under way, odd while one is; another number after every report. */
@@ -144,6 +151,30 @@ export class Attempt {
     })
     if (outcome.held) return outcome.value
     await this.#written('transaction', false)
+    throw this.#fenceLost('the transaction')
+  }
+
+  /**
+   * The handler's last transaction: what `work` writes, the end of the job with what `work` returns as its result, and
+   * the chained jobs are one commit. The handler is to return after it; what it then returns or throws changes nothing.
+   * Throws `fence_lost`, having written nothing, if the attempt is no longer the current one.
+   */
+  async complete<T>(work: (client: TransactionClient) => Promise<T>): Promise<T> {
+    const chained = this.links.length
+    const reported = this.reporting() // a renewal that finds the job gone has not lost the fence
+    try {
+      const done = await completeWith(this.#context, this, work)
+      if (done !== undefined) {
+        this.#completed = done.outcome
+        return done.value
+      }
+    } catch (error) {
+      this.#links?.splice(chained) // what was chained inside is taken back with everything else
+      throw error
+    } finally {
+      reported()
+    }
+    await this.#written('complete', false)
     throw this.#fenceLost('the transaction')
   }
 

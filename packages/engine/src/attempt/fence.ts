@@ -28,6 +28,7 @@ export const childConflict = 'child_conflict'
  * was lost with the connection is repeated, and is then told that it landed.
  */
 export async function alreadySettled(db: Db, verb: Verb, fences: readonly Fence[]): Promise<Set<string>> {
+  if (fences.length === 0) return new Set()
   const { t } = db
   const mine = fencedBy(
     fences.map(({ jobId }) => jobId),

@@ -25,11 +25,15 @@ export async function execute(context: Context, attempt: Attempt): Promise<Outco
   }
   try {
     const value = await operation.run(runOf(attempt, payload))
+    if (attempt.completed !== undefined) return attempt.completed
     // Nothing to wait for in most: one promise less for each of very many jobs.
     if (attempt.links.length === 0 && !(value instanceof Defer)) return completed(context, attempt, value, [])
     return await outcomeOf(context, attempt, value)
   } catch (error) {
-    return outcomeOfError(error)
+    if (attempt.completed === undefined) return outcomeOfError(error)
+    const { jobId, attemptId, operation: name } = claimed
+    context.logger.warn({ err: error, job_id: jobId, attempt_id: attemptId, operation: name }, 'error_after_completion')
+    return attempt.completed
   }
 }
 

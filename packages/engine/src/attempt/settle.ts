@@ -16,7 +16,14 @@ import { recordSteps, type CheckedStep } from './step.ts'
 
 /** What an attempt came to: computed first, from the handler alone; written second, as often as it takes. */
 export type Outcome =
-  | { kind: 'completed'; result: string; steps: readonly CheckedStep[]; chain: readonly Submission[] }
+  | {
+      kind: 'completed'
+      result: string
+      steps: readonly CheckedStep[]
+      chain: readonly Submission[]
+      /** By attempt.complete(): there is nothing left to write. */
+      written?: true
+    }
   | { kind: 'failed'; error: string; errorCode: string; permanent: boolean; steps: readonly CheckedStep[] }
   | { kind: 'retry_later'; reason: string; delaySeconds: number }
   | { kind: 'released'; reason: string }
@@ -38,6 +45,7 @@ export async function settleAll(context: Context, settlements: readonly Settleme
   const releasing: Claimed[] = []
   const lost = new Set<string>()
   for (const { claimed, outcome } of settlements) {
+    if (outcome.kind === 'completed' && outcome.written) continue // by attempt.complete()
     if (outcome.kind === 'completed' && outcome.chain.length === 0 && outcome.steps.length === 0) {
       completing.push(claimed)
       completions.push(completionOf(claimed, outcome))
@@ -73,6 +81,7 @@ export async function settle(context: Context, claimed: Claimed, outcome: Outcom
   const fence: Fence = { jobId: claimed.jobId, attemptId: claimed.attemptId }
   switch (outcome.kind) {
     case 'completed':
+      if (outcome.written) return settled
       return finish(context, 'complete', claimed, await completeOne(context, claimed, outcome))
     case 'failed':
       return settleFailure(context, claimed, outcome)
@@ -91,23 +100,30 @@ export async function settle(context: Context, claimed: Claimed, outcome: Outcom
 async function completeOne(
   context: Context,
   claimed: Claimed,
-  { result, steps, chain }: Extract<Outcome, { kind: 'completed' }>,
+  outcome: Extract<Outcome, { kind: 'completed' }>,
 ): Promise<SettledRow[]> {
-  const completion = completionOf(claimed, { result })
-  if (chain.length === 0 && steps.length === 0) return complete(context.database, [completion])
-  const fence: Fence = { jobId: claimed.jobId, attemptId: claimed.attemptId }
-  let chained: (string | undefined)[] = []
-  const rows = await context.database.transaction('complete', async (db) => {
-    const places = await drawPlaces(db, chain.length)
-    const settled = await complete(db, [{ ...completion, chains: chain.length > 0 }])
-    if (settled[0] === undefined) return settled
-    await recordSteps(db, fence, steps, 'proven')
-    const pipelineId = settled[0].pipeline_id ?? fence.jobId
-    if (chain.length > 0) chained = await insertChained(db, { ...fence, pipelineId }, chain, places)
-    return settled
-  })
+  const { steps, chain } = outcome
+  if (chain.length === 0 && steps.length === 0) return complete(context.database, [completionOf(claimed, outcome)])
+  const { rows, chained } = await context.database.transaction('complete', (db) => completeIn(db, claimed, outcome))
   if (rows.length > 0) context.wake.submitted(chain, chained)
   return rows
+}
+
+/** Completes one attempt, with its steps and the jobs it chained, inside whatever transaction `db` is. */
+export async function completeIn(
+  db: Db,
+  claimed: Claimed,
+  outcome: Extract<Outcome, { kind: 'completed' }>,
+): Promise<{ rows: SettledRow[]; chained: (string | undefined)[] }> {
+  const { steps, chain } = outcome
+  const fence: Fence = { jobId: claimed.jobId, attemptId: claimed.attemptId }
+  const places = await drawPlaces(db, chain.length)
+  const rows = await complete(db, [{ ...completionOf(claimed, outcome), chains: chain.length > 0 }])
+  if (rows[0] === undefined) return { rows, chained: [] }
+  await recordSteps(db, fence, steps, 'proven')
+  const pipelineId = rows[0].pipeline_id ?? fence.jobId
+  const chained = chain.length > 0 ? await insertChained(db, { ...fence, pipelineId }, chain, places) : []
+  return { rows, chained }
 }
 
 async function settleFailure(

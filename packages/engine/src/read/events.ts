@@ -4,6 +4,7 @@ import type { Db } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
 import { FencepostError } from '../errors.ts'
 import type { Json } from '../json.ts'
+import { descendantsOf } from './descendants.ts'
 
 /** A line in a job's history. */
 export interface JobEvent {
@@ -33,6 +34,8 @@ export interface EventsOptions {
   /** Only events after this one. */
   after?: string
   limit?: number
+  /** Also the events of everything that descends from the job, by time. Not together with `after`. */
+  descendants?: boolean
 }
 
 export const eventLimits = { default: 1000, max: 10_000 } as const
@@ -45,10 +48,17 @@ export async function listEvents(db: Db, jobId: string, options: EventsOptions):
     throw new FencepostError('id_invalid', `${JSON.stringify(after)} is not an event id: give one that was listed.`)
   }
   const limit = checkInteger(options.limit ?? eventLimits.default, 'limit', 1, eventLimits.max)
+  if (options.descendants && options.after !== undefined) {
+    // An event of one job may become visible after one of another job that has a greater id: it would be passed over.
+    throw new FencepostError('options_invalid', 'Give after or descendants: ids are in order within one job only.')
+  }
+  const which = options.descendants
+    ? sql`(job_id = ${jobId} or job_id in (${descendantsOf(db, jobId)})) order by ts, id`
+    : sql`job_id = ${jobId} and id > ${after}::bigint order by id`
   const rows = await db.query<EventRow>(
     'events',
     sql`select id, job_id, attempt_id, ts, level, event, message, fields from ${t.jobEvents}
-         where job_id = ${jobId} and id > ${after}::bigint order by id limit ${limit}`,
+         where ${which} limit ${limit}`,
   )
   return rows.map((row) => ({
     id: String(row.id),

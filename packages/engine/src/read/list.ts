@@ -3,6 +3,7 @@ import type { Db } from '../database/database.ts'
 import { join, sql, type Sql } from '../database/sql.ts'
 import { FencepostError } from '../errors.ts'
 import { checkId } from '../ids.ts'
+import { descendantsOf } from './descendants.ts'
 import { selectJobs, type Job, type JobStatus } from './job.ts'
 
 export interface ListOptions {
@@ -10,6 +11,8 @@ export interface ListOptions {
   operation?: string
   queue?: string
   parentJobId?: string
+  /** Everything that descends from this job: its children, their children, and so on. */
+  ancestorJobId?: string
   pipelineId?: string
   lockKey?: string
   /** Only jobs submitted before this one: the last id of the previous page. */
@@ -32,6 +35,9 @@ export async function listJobs(db: Db, options: ListOptions): Promise<Job[]> {
   if (options.queue !== undefined) conditions.push(sql`queue = ${options.queue}`)
   if (options.lockKey !== undefined) conditions.push(sql`lock_key = ${options.lockKey}`)
   if (options.parentJobId !== undefined) conditions.push(sql`parent_job_id = ${checkId(options.parentJobId)}::uuid`)
+  if (options.ancestorJobId !== undefined) {
+    conditions.push(sql`job_id in (${descendantsOf(db, checkId(options.ancestorJobId))})`)
+  }
   if (options.pipelineId !== undefined) {
     conditions.push(sql`pipeline_id = ${checkId(options.pipelineId, 'pipeline id')}::uuid`)
   }

@@ -76,6 +76,40 @@ describe('events', () => {
     expect(await bed.engine.get(jobId)).toMatchObject({ progress: { current: 1, total: undefined } })
   })
 
+  test('of a job and of all that descends from it are read by time', async () => {
+    const root = await submitted(bed.engine.submit(work, {}))
+    await submitted(bed.engine.submit(work, {}, { delayMs: 60_000 })) // somebody else's
+    const parent = await claimOne()
+    await bed.engine.complete(parent, defer([child(work, {})]))
+    const middle = await claimOne()
+    await bed.engine.complete(middle, defer([child(work, {})]))
+    const leaf = await claimOne()
+    await leaf.emit('work.read')
+    const names = { [root]: 'root', [middle.jobId]: 'middle', [leaf.jobId]: 'leaf' }
+    const seen = async () =>
+      (await bed.engine.events(root, { descendants: true })).map(({ jobId, event }) => `${names[jobId]} ${event}`)
+    expect(await seen()).toEqual([
+      'root job.submitted',
+      'root job.started',
+      'root job.deferred',
+      'middle job.submitted',
+      'middle job.started',
+      'middle job.deferred',
+      'leaf job.submitted',
+      'leaf job.started',
+      'leaf work.read',
+    ])
+    await bed.engine.complete(leaf)
+    expect((await seen()).slice(9)).toEqual(['leaf job.completed', 'middle job.completed', 'root job.completed'])
+    const below = (id: string) => bed.engine.list({ ancestorJobId: id })
+    expect((await below(root)).map(({ jobId }) => jobId)).toEqual([leaf.jobId, middle.jobId])
+    expect(await below(leaf.jobId)).toEqual([])
+    await expect(bed.engine.events(root, { descendants: true, after: '1' })).rejects.toMatchObject({
+      code: 'options_invalid',
+    })
+    await expect(below('x')).rejects.toMatchObject({ code: 'id_invalid' })
+  })
+
   test('of a handler keep out of the engine’s own names', async () => {
     await submitted(bed.engine.submit(work, {}))
     const attempt = await claimOne()

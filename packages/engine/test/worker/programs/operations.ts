@@ -109,6 +109,19 @@ export const talking = operation('talking', {
   },
 })
 
+/** Completes by itself, in one commit with its row. */
+export const completing = operation('completing', {
+  payload,
+  isolation: 'process',
+  run: async ({ attempt }) => {
+    attempt.chain(plain, {})
+    await attempt.complete(async (client) => {
+      await client.query('insert into ledger values ($1, $2)', [attempt.jobId, 'completed'])
+      return { pid: process.pid }
+    })
+  },
+})
+
 /** Waits for a child. */
 export const deferring = operation('deferring', {
   payload,
@@ -168,4 +181,17 @@ export const posting = operation('posting', {
   },
 })
 
-export const operations = [posting, plain, busy, stubborn, polite, dying, talking, deferring, hanging, gated, failing]
+export const operations = [
+  posting,
+  plain,
+  busy,
+  stubborn,
+  polite,
+  dying,
+  talking,
+  completing,
+  deferring,
+  hanging,
+  gated,
+  failing,
+]

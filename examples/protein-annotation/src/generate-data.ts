@@ -1,0 +1,3 @@
+import { writeData } from './sequences/data.ts'
+
+writeData()
