@@ -1,5 +1,5 @@
 import { routes, terminalEvents } from '@fencepost/client'
-import type { Engine, JobEvent } from '@fencepost/engine'
+import type { Engine, Job, JobEvent, Lookup } from '@fencepost/engine'
 import type { FastifyRequest } from 'fastify'
 import { endpoint, type Endpoint } from '../endpoint.ts'
 import { ApiError } from '../error.ts'
@@ -22,10 +22,10 @@ export interface Live {
 
 const page = 1_000
 
-export function eventEndpoints(engine: Engine, live: Live): readonly Endpoint[] {
+export function eventEndpoints(engine: Engine, jobs: Lookup<Job>, live: Live): readonly Endpoint[] {
   return [
     endpoint(routes.jobEvents, async ({ params, query, caller, request }) => {
-      const job = await existing(engine, params.job_id)
+      const job = await existing(jobs, params.job_id)
       const { after, limit } = query
       const from = jobCursor(request.headers['last-event-id'] ?? after ?? '0')
       if (!wantsStream(request)) {
