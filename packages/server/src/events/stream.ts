@@ -52,7 +52,7 @@ export class Stream {
       ...(this.#reply.getHeaders() as Record<string, string>),
       'content-type': 'text/event-stream; charset=utf-8',
       'x-accel-buffering': 'no',
-      connection: 'keep-alive',
+      connection: 'close', // for when it has ended
     })
     this.#write(`retry: ${reconnectMs}\n\n`)
   }
