@@ -121,7 +121,7 @@ async function answerUnknown(
 ): Promise<void> {
   const path = request.url.split('?')[0] ?? ''
   const there = endpoints.filter(({ route }) => patternOf(route).test(path)).map(({ route }) => route.method)
-  if (there.length === 0) throw new ApiError('route_unknown', 'There is no such route.')
+  if (there.length === 0) throw new ApiError('route_unknown', 'There is no such route; /docs tells of those there are.')
   const { origin } = request.headers
   const isPreflight = request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined
   if (isPreflight && origin !== undefined && options.corsOrigins.includes(origin)) {

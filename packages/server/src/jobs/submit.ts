@@ -11,7 +11,11 @@ export function submitEndpoint(engine: Engine, jobs: Lookup<Job>, present: Prese
   return endpoint(routes.submitJob, async ({ params, body, caller, request }) => {
     const operation = engine.operations.find(({ name }) => name === params.name)
     if (operation === undefined) {
-      throw new ApiError('operation_unknown', `There is no operation ${JSON.stringify(params.name.slice(0, 64))} here.`)
+      const name = JSON.stringify(params.name.slice(0, 64))
+      throw new ApiError(
+        'operation_unknown',
+        `There is no operation ${name} here; GET /operations lists those there are.`,
+      )
     }
     const { payload, ...rest } = body
     const options = { ...optionsOf(rest), by: caller.name }
