@@ -1,5 +1,5 @@
-// Not a tab, which only moves on. C1 characters, too: to some terminals 0x9b is what escape and [ are.
-const controls = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f]/g
+// All control characters but the tab, which only moves on; to some terminals 0x9b is what escape and [ are.
+const controls = /[^\P{Cc}\t]/gu
 
 /** Text that came from elsewhere, on one line and without what would steer a terminal. */
 export function plain(text: string): string {
