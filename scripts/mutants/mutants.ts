@@ -349,7 +349,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'http: writers who announce nothing',
     file: 'packages/engine/src/database/database.ts',
-    find: 'if (rows.length > 0 && writers.has(name)) this.#onWritten?.()',
+    find: 'if (rows.length > 0 && mayWrite(statement)) this.#onWritten?.()',
     replace: '',
     tests: [api('events')],
   },
@@ -370,8 +370,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'http: a revoked token that is still good',
     file: `${server}/src/access/tokens.ts`,
-    find: 'from ${t.tokens} where token_id = ${tokenId} and revoked_at is null',
-    replace: 'from ${t.tokens} where token_id = ${tokenId}',
+    find: '::text[]) and revoked_at is null',
+    replace: '::text[])',
     tests: [api('access')],
   },
   {
@@ -387,5 +387,19 @@ export const mutants: readonly Mutant[] = [
     find: 'depthOf(text, maxDepth) > maxDepth',
     replace: 'depthOf(text, maxDepth) > maxDepth + 1',
     tests: [api('hostile')],
+  },
+  {
+    name: 'http: a server that is not closed when it is told to stop',
+    file: `${server}/src/run-server.ts`,
+    find: '    await server.close()\n',
+    replace: '',
+    tests: [api('races')],
+  },
+  {
+    name: 'http: a viewer who need not read',
+    file: `${server}/src/events/stream.ts`,
+    find: 'raw.writableLength <= maxUnreadBytes',
+    replace: 'raw.writableLength >= 0',
+    tests: [api('slow-viewers')],
   },
 ]

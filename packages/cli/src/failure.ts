@@ -62,18 +62,21 @@ function isNamed<E extends Error>(error: unknown, name: E['name']): error is E {
 function ofApi(error: FencepostApiError): Failure {
   const { code, status, message, details } = error
   // Whoever answered is no server of ours, so its status says nothing about jobs.
-  const exit = code === 'answer_unreadable' ? 'failed' : exitOfStatus(status)
+  const answered = code === 'answer_unreadable' ? 'failed' : exitOfStatus(status)
+  const exit = error.retryable ? 'unavailable' : answered
   const failure: Failure = { exit, code, message, details }
   if (code === 'unreachable') {
     return { ...failure, hint: 'Is a server running there? Start one with `fencepost up`, or give --url.' }
   }
   if (status === 401)
     return { ...failure, hint: 'Give --token or FENCEPOST_TOKEN; `fencepost tokens create` makes one.' }
+  if (code === 'route_unknown') return { ...failure, hint: 'Is --url right? It is where the API begins.' }
+  if (code === 'drained')
+    return { ...failure, hint: '`fencepost drain` says since when, `fencepost drain off` ends it.' }
   return failure
 }
 
 function exitOfStatus(status: number): Exit {
-  if (status === 0 || status === 408 || status === 429 || status === 503) return 'unavailable'
   if (status === 401 || status === 403) return 'denied'
   if (status === 404) return 'notFound'
   if (status === 409 || status === 422) return 'conflict'

@@ -27,6 +27,20 @@ const only = <T>(schema: z.ZodType<T>, lines: readonly unknown[]): T => {
   return schema.parse(lines[0])
 }
 
+test('text of a job cannot steer the terminal', async () => {
+  const key = 'red \u001b[31m\nnext \u009b2J'
+  const { job_id: jobId } = await submit('sample_count', {}, { lock_key: key, delay_ms: 3_600_000 })
+  const { stdout } = await fencepost(`jobs show ${jobId}`)
+  expect(stdout).toContain('red \\x1b[31m\\nnext \\x9b2J\n')
+  expect((await fencepost(`jobs show ${jobId} --json`)).lines).toMatchObject([{ lock_key: key }])
+})
+
+test('an address that is not where the API begins is told as such', async () => {
+  const { code, stderr } = await fencepost(`jobs list --url ${url}/elsewhere`)
+  expect(code).toBe(4)
+  expect(stderr).toMatch(/no such route.*\n.*--url/)
+})
+
 describe('submit', () => {
   test('says which job it is, and gives it as JSON', async () => {
     const said = await fencepost('submit sample_flaky --delay-ms 3600000')

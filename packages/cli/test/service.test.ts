@@ -4,8 +4,9 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { createClient, createdToken, token } from '@fencepost/client'
 import pg from 'pg'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
+import { view } from '../../server/test/viewer.ts'
 import { program } from './built-cli.ts'
 import { cleanEnv, cliBed } from './cli-bed.ts'
 
@@ -95,6 +96,41 @@ describe('up', () => {
     running.kill('SIGTERM')
     expect((await running.ended).code).toBe(0)
   })
+})
+
+test.each([
+  ['up', 'SIGINT'],
+  ['up', 'SIGTERM'],
+  ['serve', 'SIGTERM'],
+] as const)('%s ends streams with an event and finishes requests on %s', async (command, signal) => {
+  const running = bed.start([command, '--database', bed.database, '--port', '0', '--module', 'samples', '--json'])
+  const { url } = await running.line<{ url: string }>()
+  const client = createClient({ url })
+  const { job_id: jobId } = await client.submitJob('sample_count', { payload: {}, delay_ms: 3_600_000 })
+  const viewers = await Promise.all([`/jobs/${jobId}/events`, '/events'].map((path) => view(url, path)))
+  const blocker = new pg.Client({ connectionString: bed.database })
+  onTestFinished(() => blocker.end())
+  await blocker.connect()
+  await blocker.query('begin; lock table fencepost.idempotency_keys in access exclusive mode')
+  const request = client.submitJob(
+    'sample_count',
+    { payload: {}, delay_ms: 1 },
+    { idempotencyKey: `${command}-${signal}` },
+  )
+  const isBlocked = async () =>
+    (await pool.query(`select from pg_locks where relation = 'fencepost.idempotency_keys'::regclass and not granted`))
+      .rowCount
+  await expect.poll(isBlocked, patience).toBe(1)
+  running.kill(signal)
+  const reasons = () => viewers.map(({ received }) => received.at(-1)?.data.reason)
+  await expect.poll(reasons, patience).toEqual(['shutdown', 'shutdown'])
+  await Promise.all(viewers.map((viewer) => viewer.ended))
+  await blocker.query('rollback')
+  const accepted = await request
+  const answeredAt = performance.now()
+  expect(await running.ended).toMatchObject({ code: 0, stderr: '' })
+  expect(performance.now() - answeredAt).toBeLessThan(8_000) // it does not wait for the client to hang up
+  expect(await jobOf(accepted.job_id)).toMatchObject({ status: 'pending' })
 })
 
 describe('a database that cannot be reached', () => {

@@ -62,6 +62,9 @@ export function isApiErrorCode(code: string): code is ApiErrorCode {
   return Object.hasOwn(apiErrors, code)
 }
 
+// No answer at all, too late, too often, and a server that is away: in its own words, or in those of a proxy.
+const retryableStatuses: ReadonlySet<number> = new Set([0, 408, 429, 502, 503, 504])
+
 /** What a call throws when the server answers with an error, or not at all. */
 export class FencepostApiError extends Error {
   /** A code of the table, one of the application, or `unreachable` / `answer_unreadable` where no server of ours spoke. */
@@ -86,6 +89,6 @@ export class FencepostApiError extends Error {
 
   /** True when the same call may succeed later. Repeating a submission is safe with an idempotency key. */
   get retryable(): boolean {
-    return this.status === 0 || this.status === 429 || this.status === 503 || this.status === 408
+    return retryableStatuses.has(this.status)
   }
 }

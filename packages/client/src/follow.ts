@@ -14,10 +14,12 @@ export interface FollowOptions {
 
 const firstDelayMs = 100
 const maxDelayMs = 10_000
+// So many of the events given last are told apart from those that come again after resuming.
+const maxRemembered = 100_000
 
 /**
  * Live events over a connection that may break: it is made again, with growing delays, and goes on after the last event
- * that was received. Ends after the job's terminal event. An event is never given twice.
+ * that was received. Ends after the job's terminal event. An event is not given twice, unless 100,000 came between.
  */
 export async function* follow(
   connection: Connection,
@@ -43,6 +45,7 @@ export async function* follow(
         const event = jobEvent.parse(JSON.parse(message.data))
         if (given.has(event.id)) continue
         given.add(event.id)
+        if (given.size > maxRemembered) for (const oldest of given) if (given.delete(oldest)) break
         yield event
       }
     } catch (error) {

@@ -14,7 +14,6 @@ export interface Route {
   readonly params?: z.ZodObject
   readonly query?: z.ZodObject
   readonly body?: z.ZodType
-  readonly bodyOptional?: boolean
   /** Headers of the request that mean something here. */
   readonly requestHeaders?: Readonly<Record<string, string>>
   /** The one status of success, and its body; null where there is none, a media type where it is not JSON. */

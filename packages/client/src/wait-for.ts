@@ -27,6 +27,8 @@ export class WaitTimeoutError extends Error {
 const defaultPollMs = 5_000
 // A stream that says nothing may be kept back by a proxy: the job is looked at so often all the same.
 const streamPatienceMs = 30_000
+// A server that is restarted is back by then; where events cannot be streamed at all, that is known at once.
+const reconnectMs = 10_000
 
 /** Resolves with the job when it has ended: by its events where they can be streamed, else by asking. */
 export async function waitFor(connection: Connection, jobId: string, options: WaitOptions = {}): Promise<Job> {
@@ -43,27 +45,27 @@ export async function waitFor(connection: Connection, jobId: string, options: Wa
 
 async function waitUntilEnded(connection: Connection, jobId: string, options: WaitOptions): Promise<Job> {
   const { signal } = options
-  let streams = options.poll !== true
   for (;;) {
     let waitMs = defaultPollMs
+    let told = false
     try {
       const { body, headers } = await call(connection, routes.getJob, { params: { job_id: jobId } }, { signal })
       if (body.status !== 'pending' && body.status !== 'running') return body
       waitMs = Number(headers.get('retry-after') ?? defaultPollMs / 1000) * 1000
+      if (options.poll !== true) told = await untilTerminalEvent(connection, jobId, signal)
     } catch (error) {
       if (!(error instanceof FencepostApiError) || !error.retryable) throw error
       waitMs = (error.retryAfterSeconds ?? 1) * 1000
     }
-    if (streams) streams = await untilTerminalEvent(connection, jobId, signal)
-    else await pause(waitMs, signal)
+    if (!told) await pause(waitMs, signal)
     signal?.throwIfAborted()
   }
 }
 
-/** False when events cannot be streamed here. */
+/** True when it is time to look at the job again; false when events cannot be streamed. */
 async function untilTerminalEvent(connection: Connection, jobId: string, signal: AbortSignal | undefined) {
   const patience = AbortSignal.timeout(streamPatienceMs)
-  const options = { signal: anySignal([signal, patience]), giveUpAfterMs: 0 }
+  const options = { signal: anySignal([signal, patience]), giveUpAfterMs: reconnectMs }
   try {
     for await (const event of follow(connection, routes.jobEvents, { job_id: jobId }, options)) {
       if (terminalEvents.includes(event.event)) return true

@@ -1,20 +1,20 @@
-/** So that one write is under way while the items of the next come in: the process and Postgres work side by side. */
-const maxWriting = 2
+/** So that one statement is under way while the items of the next come in: the process and Postgres work side by side. */
+const maxUnderWay = 2
 
 /**
- * Has items written together. The first goes at once; what arrives while writes are under way goes with the next, so
- * batches grow with the load, and an idle process adds no delay.
+ * Has items handled together, in one statement. The first goes at once; what arrives while statements are under way
+ * goes with the next, so batches grow with the load, and an idle process adds no delay.
  */
 export class Batches<Item> {
-  readonly #write: (some: readonly Item[]) => Promise<void>
+  readonly #handle: (some: readonly Item[]) => Promise<void>
   readonly #maxBatch: number
   readonly #waiting: Item[] = []
   #scheduled = false
-  #writing = 0
+  #underWay = 0
 
-  /** `write` must not reject: whoever waits for an item is told by it. */
-  constructor(write: (some: readonly Item[]) => Promise<void>, maxBatch: number) {
-    this.#write = write
+  /** `handle` must not reject: whoever waits for an item is told by it. */
+  constructor(handle: (some: readonly Item[]) => Promise<void>, maxBatch: number) {
+    this.#handle = handle
     this.#maxBatch = maxBatch
   }
 
@@ -24,20 +24,20 @@ export class Batches<Item> {
   }
 
   #schedule(): void {
-    if (this.#scheduled || this.#waiting.length === 0 || this.#writing >= maxWriting) return
+    if (this.#scheduled || this.#waiting.length === 0 || this.#underWay >= maxUnderWay) return
     this.#scheduled = true
-    // One turn of the event loop, so that what comes together is written together.
+    // One turn of the event loop, so that what comes together stays together.
     setImmediate(() => {
       this.#scheduled = false
-      void this.#writeSome()
+      void this.#handleSome()
       this.#schedule()
     })
   }
 
-  async #writeSome(): Promise<void> {
-    this.#writing += 1
-    await this.#write(this.#waiting.splice(0, this.#maxBatch))
-    this.#writing -= 1
+  async #handleSome(): Promise<void> {
+    this.#underWay += 1
+    await this.#handle(this.#waiting.splice(0, this.#maxBatch))
+    this.#underWay -= 1
     this.#schedule()
   }
 }

@@ -27,7 +27,7 @@ import { SubmitTogether } from './lifecycle/submit-together.ts'
 import { findOperation, operationDefaults, type Operation } from './operation.ts'
 import { explainJob, type Explanation } from './read/explain.ts'
 import { listEvents, type EventsOptions, type JobEvent } from './read/events.ts'
-import { getJob, type Job } from './read/job.ts'
+import { getJob, getJobs, type Job } from './read/job.ts'
 import { listJobs, type ListOptions } from './read/list.ts'
 import { getPipeline, unfinishedOf, type Pipeline } from './read/pipeline.ts'
 import { watchEvents } from './read/watch-events.ts'
@@ -327,6 +327,12 @@ export class Engine {
   async get(jobId: string, options: { client?: CallerClient } = {}): Promise<Job | undefined> {
     const { client } = options
     return getJob(client === undefined ? this.#db : this.#context.database.join(client), checkId(jobId))
+  }
+
+  /** Those of these jobs that are there, by their ids, in one statement. */
+  async getMany(jobIds: readonly string[]): Promise<Map<string, Job>> {
+    const ids = jobIds.map((jobId) => checkId(jobId))
+    return getJobs(this.#db, ids)
   }
 
   /** The step results of these jobs, of all their attempts, in order; jobs without any are left out. */

@@ -29,6 +29,7 @@ export type { Recovered } from './lifecycle/recover.ts'
 export type { SubmitOptions } from './lifecycle/submission.ts'
 export type { Submitted } from './lifecycle/submit.ts'
 export type { Logger } from './logger.ts'
+export { Lookup } from './lookup.ts'
 export { openEngine } from './open.ts'
 export {
   operation,
@@ -39,7 +40,7 @@ export {
   type Schema,
 } from './operation.ts'
 export type { EngineOptions } from './options.ts'
-export type { JobEvent } from './read/events.ts'
+export { eventFromRow, type EventRow, type JobEvent } from './read/events.ts'
 export type { Explanation, Reason } from './read/explain.ts'
 export type { Job, JobStatus } from './read/job.ts'
 export type { ListOptions } from './read/list.ts'

@@ -1,4 +1,5 @@
 import { routes } from '@fencepost/client'
+import { Lookup } from '@fencepost/engine'
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { Access } from './access/access.ts'
@@ -88,10 +89,11 @@ export async function openServer(options: ServerOptions): Promise<Server> {
 function endpointsOf(options: CheckedServerOptions, access: Access, live: Live, meter: Meter): readonly Endpoint[] {
   const { engine, applications } = options
   const present = presenter(engine, applications)
+  const jobs = new Lookup((jobIds) => engine.getMany(jobIds))
   const endpoints = [
-    ...jobEndpoints(engine, present, applications),
-    ...eventEndpoints(engine, live),
-    submitEndpoint(engine, present),
+    ...jobEndpoints(engine, jobs, present, applications),
+    ...eventEndpoints(engine, jobs, live),
+    submitEndpoint(engine, jobs, present),
     ...serviceEndpoints(engine, present),
     ...tokenEndpoints(engine, access, (tokenId) => live.streams.revoked(tokenId)),
     ...healthEndpoints(engine),

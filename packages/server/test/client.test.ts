@@ -181,7 +181,7 @@ describe('waitFor', () => {
         const accepts = new Headers(init?.headers).get('accept')
         if (accepts === 'text/event-stream') {
           await on.runAll()
-          throw new TypeError('no streams here')
+          return new Response('no streams here', { status: 406 })
         }
         const response = await fetch(input, init)
         const headers = new Headers(response.headers)
@@ -190,6 +190,17 @@ describe('waitFor', () => {
       },
     })
     expect(await client.waitFor(job.job_id)).toMatchObject({ status: 'completed' })
+  })
+
+  test('goes on by events after the server was restarted', async () => {
+    const first = await on.open()
+    const job = await on.client.submitJob('echo', { payload: {} })
+    const waiting = createClient({ url: first.url }).waitFor(job.job_id, { timeoutMs: 20_000 })
+    await expect.poll(() => createClient({ url: first.url }).metrics()).toMatch(/^fencepost_http_streams 1$/m)
+    await first.close()
+    await on.open({ port: first.port })
+    await on.runAll()
+    expect(await waiting).toMatchObject({ status: 'completed' })
   })
 
   test('gives up when told to, and for a job that is not there', async () => {

@@ -149,6 +149,22 @@ describe('the stream of a job', () => {
     await expect.poll(() => viewer.pings()).toBeGreaterThan(2)
   })
 
+  test('that was asked for just before the server stops ends with shutdown, too', async () => {
+    const { jobId } = await begun()
+    const server = await on.open()
+    const held = await on.bed.hold(({ t, query }) =>
+      query('test', sql`lock table ${t.liveJobs} in access exclusive mode`),
+    )
+    const opening = open(`/jobs/${jobId}/events`, {}, server.url)
+    await on.bed.blocked()
+    const closed = server.close()
+    await held.rollback()
+    const viewer = await opening
+    await viewer.ended
+    expect(viewer.received.map(({ data }) => data)).toEqual([{ reason: 'shutdown' }])
+    await closed
+  }, 8_000)
+
   test('ends with shutdown when the server stops', async () => {
     const other = await on.open()
     const { jobId } = await begun()

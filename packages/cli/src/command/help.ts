@@ -35,7 +35,10 @@ export function helpOfGroup(group: string | undefined, commands: readonly Comman
     '',
     `Usage: fencepost ${group === undefined ? '' : `${group} `}<command> [options]`,
     ...section('Commands', lines),
-    ...section('Everywhere', Object.entries(globalOptions).map(optionLine)),
+    ...section('Everywhere', [
+      ...Object.entries(globalOptions).map(optionLine),
+      ...(group === undefined ? [['--version', 'Print the version.'] as const] : []),
+    ]),
     ...(group === undefined ? section('Exit codes', exits) : []),
     '',
     'fencepost <command> --help tells more about a command.',

@@ -1,5 +1,6 @@
 import type { Job, JobEvent } from '@fencepost/client'
 import type { Output, Style } from '../output/output.ts'
+import { plain } from '../output/plain.ts'
 import { facts, table } from '../output/table.ts'
 
 // Jobs and events in words.
@@ -46,34 +47,34 @@ export function describeJob(job: Job, output: Output): string {
     ['Status', statusWord(job, output)],
     ['Progress', progressWord(job)],
     ['Attempts', `${job.attempts} of ${job.max_attempts}`],
-    ['Error', job.error === null ? undefined : output.style('red', job.error)],
-    ['Result', job.result === null || job.result === undefined ? undefined : JSON.stringify(job.result)],
-    ['Payload', JSON.stringify(job.payload)],
+    ['Error', job.error === null ? undefined : output.style('red', plain(job.error))],
+    ['Result', job.result === null || job.result === undefined ? undefined : plain(JSON.stringify(job.result))],
+    ['Payload', plain(JSON.stringify(job.payload))],
     ['Queue', job.queue],
     ['Priority', job.priority === 0 ? undefined : String(job.priority)],
-    ['Lock', job.lock_key ?? undefined],
-    ['Slot', job.slot_key === null ? undefined : `${job.slot_key}${job.is_current ? ' (current)' : ''}`],
-    ['Dedup key', job.dedup_key ?? undefined],
+    ['Lock', plainOf(job.lock_key)],
+    ['Slot', job.slot_key === null ? undefined : `${plain(job.slot_key)}${job.is_current ? ' (current)' : ''}`],
+    ['Dedup key', plainOf(job.dedup_key)],
     ['Parent', job.parent_job_id ?? undefined],
     ['Pipeline', job.pipeline_id ?? undefined],
-    ['Worker', job.locked_by ?? undefined],
+    ['Worker', plainOf(job.locked_by)],
     ['Lease until', job.lease_until === null ? undefined : timeWord(job.lease_until)],
-    ['Submitted', `${timeWord(job.submitted_at)}${job.submitted_by === null ? '' : ` by ${job.submitted_by}`}`],
+    ['Submitted', `${timeWord(job.submitted_at)}${job.submitted_by === null ? '' : ` by ${plain(job.submitted_by)}`}`],
     ['Not before', job.status === 'pending' ? timeWord(job.run_after) : undefined],
     ['Started', job.started_at === null ? undefined : timeWord(job.started_at)],
     ['Ended', job.completed_at === null ? undefined : timeWord(job.completed_at)],
   ])
   const steps = (job.results ?? []).map(({ action, success, message, error, elapsed_seconds: seconds }) => [
-    `  ${action}`,
+    `  ${plain(action)}`,
     success ? output.style('green', 'done') : output.style('red', 'failed'),
     seconds === null ? '' : `${seconds.toFixed(1)} s`,
-    error ?? message ?? '',
+    plain(error ?? message ?? ''),
   ])
   return steps.length === 0 ? lines : `${lines}\n${table(['Steps', '', '', ''], steps)}`
 }
 
 export function describeEvent({ ts, level, event, message, fields }: JobEvent, output: Output): string {
-  const more = message ?? (fields === null ? '' : wordsOf(fields))
+  const more = plain(message ?? (fields === null ? '' : wordsOf(fields)))
   const name = output.style(levelStyles[level], event)
   return `${output.style('dim', timeOfDay(ts))}  ${name}${more === '' ? '' : `  ${more}`}`
 }
@@ -82,6 +83,10 @@ function wordsOf(fields: Readonly<Record<string, unknown>>): string {
   return Object.entries(fields)
     .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
     .join(' ')
+}
+
+function plainOf(text: string | null): string | undefined {
+  return text === null ? undefined : plain(text)
 }
 
 function progressWord(job: Job): string | undefined {

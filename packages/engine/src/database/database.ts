@@ -3,7 +3,7 @@ import { FencepostError } from '../errors.ts'
 import { failure, isConnectionLost, wantsRepeat } from './failure.ts'
 import { planOnce, statementName } from './prepared.ts'
 import { relationsOf, type Relations } from './relations.ts'
-import { raw, type Sql } from './sql.ts'
+import { mayWrite, raw, type Sql } from './sql.ts'
 import { types } from './types.ts'
 
 /** Where a statement can be run: the pool, one transaction of ours, or the caller's own client. */
@@ -34,21 +34,6 @@ export interface DatabaseOptions {
 const repeats = 5
 /** Long enough that a worker with little to do keeps its connections, on which every statement is already planned. */
 const idleMs = 300_000
-
-/** The statements that write events by themselves, outside a transaction of ours. */
-const writers: ReadonlySet<string> = new Set([
-  'submit.jobs',
-  'claim',
-  'complete',
-  'fail',
-  'retry',
-  'retry_later',
-  'release',
-  'emit',
-  'recover',
-  'delete',
-  'close',
-])
 
 /** A pool of connections, and everything that talks to Postgres through it. */
 export class Database implements Db {
@@ -85,7 +70,7 @@ export class Database implements Db {
     const rows = await repeated(() =>
       this.#with(name, (client) => this.#run<Row>(client, name, statement, 'unknown', this.#prepared)),
     )
-    if (rows.length > 0 && writers.has(name)) this.#onWritten?.()
+    if (rows.length > 0 && mayWrite(statement)) this.#onWritten?.()
     return rows
   }
 

@@ -45,6 +45,11 @@ export function raw(text: string): Sql {
   return new Sql([text], [])
 }
 
+/** True for a statement that changes rows, also where that is one part of it; for some that only lock rows, too. */
+export function mayWrite({ text }: Sql): boolean {
+  return /\b(insert|update|delete)\b/.test(text)
+}
+
 /** A quoted identifier. */
 export function identifier(name: string): Sql {
   return raw(`"${name.replaceAll('"', '""')}"`)

@@ -41,6 +41,8 @@ export function timestamp(text: string): string {
   const match = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?([+-]\d\d)(?::?(\d\d))?(?::\d\d)?$/.exec(text)
   if (match === null) return text // infinity, or a year that RFC 3339 cannot write
   const [, date, time, fraction = '', hours, minutes = '00'] = match
+  // Postgres mostly speaks UTC already, and a Date takes as long as all the rest of this.
+  if (hours === '+00' && minutes === '00') return `${date}T${time}.${fraction.padEnd(6, '0')}Z`
   const seconds = new Date(`${date}T${time}${hours}:${minutes}`).toISOString().slice(0, 19)
   return `${seconds}.${fraction.padEnd(6, '0')}Z`
 }

@@ -19,7 +19,8 @@ export interface JobEvent {
   fields: Json
 }
 
-interface EventRow {
+/** An event as the relation has it. */
+export interface EventRow {
   id: bigint
   job_id: string
   attempt_id: string | null
@@ -60,7 +61,12 @@ export async function listEvents(db: Db, jobId: string, options: EventsOptions):
     sql`select id, job_id, attempt_id, ts, level, event, message, fields from ${t.jobEvents}
          where ${which} limit ${limit}`,
   )
-  return rows.map((row) => ({
+  return rows.map(eventFromRow)
+}
+
+/** The one place where columns become properties. */
+export function eventFromRow(row: EventRow): JobEvent {
+  return {
     id: String(row.id),
     jobId: row.job_id,
     attemptId: row.attempt_id ?? undefined,
@@ -69,5 +75,5 @@ export async function listEvents(db: Db, jobId: string, options: EventsOptions):
     event: row.event,
     message: row.message ?? undefined,
     fields: row.fields,
-  }))
+  }
 }

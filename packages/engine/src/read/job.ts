@@ -82,6 +82,16 @@ export async function getJob(db: Db, jobId: string): Promise<Job | undefined> {
   return rows.map(jobFromRow)[0]
 }
 
+/** Those of these jobs that are there, by their ids. */
+export async function getJobs(db: Db, jobIds: readonly string[]): Promise<Map<string, Job>> {
+  const { t } = db
+  const rows = await db.query<JobRow>(
+    'get_many',
+    sql`select * from ${t.jobs} where job_id = any(${jobIds}::uuid[]) and deleted_at is null`,
+  )
+  return new Map(rows.map((row) => [row.job_id, jobFromRow(row)]))
+}
+
 /** The jobs that a condition on the view names, newest first. */
 export async function selectJobs(db: Db, name: string, where: Sql, limit: number): Promise<Job[]> {
   const { t } = db

@@ -1,10 +1,10 @@
 import { allows, type Route } from '@fencepost/client'
-import type { EngineDatabase } from '@fencepost/engine'
+import { Lookup, type EngineDatabase } from '@fencepost/engine'
 import type { FastifyRequest } from 'fastify'
 import type { Caller } from '../endpoint.ts'
 import { ApiError } from '../error.ts'
 import { checkLoopbackName } from './origin.ts'
-import { countTokens, findToken } from './tokens.ts'
+import { countTokens, findTokens, type StoredToken } from './tokens.ts'
 
 /*
  * Who may do what. As long as there has never been a token, a server that is bound to loopback lets everybody in, as
@@ -19,11 +19,13 @@ const openForMs = 1_000
 export class Access {
   readonly #database: EngineDatabase
   readonly #loopback: boolean
+  readonly #tokens: Lookup<StoredToken>
   #openUntil = 0
 
   constructor(database: EngineDatabase, options: { loopback: boolean }) {
     this.#database = database
     this.#loopback = options.loopback
+    this.#tokens = new Lookup((tokens) => findTokens(database, tokens))
   }
 
   /** The caller, or a refusal. */
@@ -60,7 +62,7 @@ export class Access {
       throw unauthorized('token_missing', 'Give a token: Authorization: Bearer fp_….')
     }
     const given = /^Bearer +(\S+) *$/i.exec(authorization)?.[1]
-    const token = given === undefined ? undefined : await findToken(this.#database, given)
+    const token = given === undefined ? undefined : await this.#tokens.find(given)
     if (token === undefined) throw unauthorized('token_invalid', 'The token is not known, or was revoked.')
     return { name: token.name, role: token.role, tokenId: token.token_id }
   }

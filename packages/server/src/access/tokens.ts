@@ -60,19 +60,33 @@ export async function revokeToken(database: EngineDatabase, tokenId: string, by:
   return { revoked: false, why: known === undefined ? 'not_found' : 'already_revoked' }
 }
 
-/** The token that was given, if it is one that may be used. */
-export async function findToken(database: EngineDatabase, token: string): Promise<StoredToken | undefined> {
-  const tokenId = tokenPattern.exec(token)?.[1]
-  if (tokenId === undefined) return undefined
+/** Those of the tokens that may be used, by what was given. */
+export async function findTokens(
+  database: EngineDatabase,
+  tokens: readonly string[],
+): Promise<ReadonlyMap<string, StoredToken>> {
+  const given = tokens.flatMap((token) => {
+    const tokenId = tokenPattern.exec(token)?.[1]
+    return tokenId === undefined ? [] : [{ token, tokenId }]
+  })
+  if (given.length === 0) return new Map()
   const { t } = database
-  const [row] = await database.query<StoredToken & { hash: Buffer; use_is_old: boolean }>(
+  const rows = await database.query<StoredToken & { hash: Buffer; use_is_old: boolean }>(
     'tokens.find',
     sql`select ${shown}, hash, coalesce(last_used_at < ${t.now} - interval '1 minute', true) as use_is_old
-          from ${t.tokens} where token_id = ${tokenId} and revoked_at is null`,
+          from ${t.tokens} where token_id = any(${given.map(({ tokenId }) => tokenId)}::text[]) and revoked_at is null`,
   )
-  if (row === undefined || !timingSafeEqual(row.hash, hashOf(token))) return undefined
-  if (row.use_is_old) await noteUse(database, tokenId)
-  return row
+  const stored = new Map(rows.map((row) => [row.token_id, row]))
+  const found = new Map<string, StoredToken>()
+  const oldUses: string[] = []
+  for (const { token, tokenId } of given) {
+    const row = stored.get(tokenId)
+    if (row === undefined || !timingSafeEqual(row.hash, hashOf(token))) continue
+    found.set(token, row)
+    if (row.use_is_old) oldUses.push(tokenId)
+  }
+  await noteUses(database, oldUses)
+  return found
 }
 
 /** Which of these tokens have been revoked. */
@@ -96,12 +110,13 @@ export async function countTokens(database: EngineDatabase): Promise<{ all: numb
   return row ?? { all: 0, usable: 0 }
 }
 
-async function noteUse(database: EngineDatabase, tokenId: string): Promise<void> {
+async function noteUses(database: EngineDatabase, tokenIds: readonly string[]): Promise<void> {
+  if (tokenIds.length === 0) return
   const { t } = database
   await database.query(
     'tokens.used',
     sql`update ${t.tokens} set last_used_at = ${t.now}
-         where token_id = ${tokenId} and coalesce(last_used_at < ${t.now} - interval '1 minute', true)`,
+         where token_id = any(${tokenIds}::text[]) and coalesce(last_used_at < ${t.now} - interval '1 minute', true)`,
   )
 }
 

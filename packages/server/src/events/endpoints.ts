@@ -1,5 +1,5 @@
 import { routes, terminalEvents } from '@fencepost/client'
-import type { Engine, JobEvent } from '@fencepost/engine'
+import type { Engine, Job, JobEvent, Lookup } from '@fencepost/engine'
 import type { FastifyRequest } from 'fastify'
 import { endpoint, type Endpoint } from '../endpoint.ts'
 import { ApiError } from '../error.ts'
@@ -9,7 +9,7 @@ import type { AllFeed } from './all-feed.ts'
 import type { JobFeed } from './job-feed.ts'
 import type { Listening } from './listening.ts'
 import { countUpTo } from './read.ts'
-import type { Stream } from './stream.ts'
+import type { Numbered, Stream } from './stream.ts'
 import type { Streams } from './streams.ts'
 
 /** What live events are made of. */
@@ -20,12 +20,14 @@ export interface Live {
   streams: Streams
 }
 
-const page = 1_000
+const page = 200
+// How many new events are kept for a viewer who still reads the past.
+const maxEarly = 10_000
 
-export function eventEndpoints(engine: Engine, live: Live): readonly Endpoint[] {
+export function eventEndpoints(engine: Engine, jobs: Lookup<Job>, live: Live): readonly Endpoint[] {
   return [
     endpoint(routes.jobEvents, async ({ params, query, caller, request }) => {
-      const job = await existing(engine, params.job_id)
+      const job = await existing(jobs, params.job_id)
       const { after, limit } = query
       const from = jobCursor(request.headers['last-event-id'] ?? after ?? '0')
       if (!wantsStream(request)) {
@@ -122,8 +124,7 @@ class JobViewer {
     const finished = isFinished((await this.#engine.get(this.#jobId))?.status)
     for (;;) {
       const events = await this.#engine.events(this.#jobId, { after, limit: page })
-      this.#send(events)
-      await this.#stream.drained()
+      await this.#stream.pastEvents(this.#numbered(events))
       after = events.at(-1)?.id ?? after
       if (this.#stream.ended || events.some(({ event }) => terminalEvents.includes(event))) return true
       if (events.length < page) return finished
@@ -133,6 +134,7 @@ class JobViewer {
   #told(events: readonly JobEvent[]): void {
     if (this.#early !== undefined) {
       this.#early.push(...events)
+      if (this.#early.length > maxEarly) this.#stream.cutOff()
       return
     }
     this.#send(events)
@@ -140,19 +142,21 @@ class JobViewer {
   }
 
   #send(events: readonly JobEvent[]): void {
+    this.#stream.events(this.#numbered(events))
     const { floor } = this.#live.jobFeed
-    const news = []
-    for (const event of events) {
-      if (this.#sent.has(event.id)) continue
-      const id = BigInt(event.id)
+    for (const id of this.#sent) if (BigInt(id) <= floor) this.#sent.delete(id)
+  }
+
+  /** Those that were not sent yet. */
+  #numbered(events: readonly JobEvent[]): Numbered[] {
+    return events.flatMap((event) => {
+      if (this.#sent.has(event.id)) return []
       this.#sent.add(event.id)
       this.#count += 1
+      const id = BigInt(event.id)
       if (id > this.#largest) this.#largest = id
-      news.push({ event, id: `${this.#largest}.${this.#count}` })
-    }
-    this.#stream.events(news)
-    if (this.#early !== undefined) return // it may hold, for a while, what the feed will not tell again
-    for (const id of this.#sent) if (BigInt(id) <= floor) this.#sent.delete(id)
+      return { event, id: `${this.#largest}.${this.#count}` }
+    })
   }
 }
 

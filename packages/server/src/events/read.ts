@@ -1,4 +1,4 @@
-import { sql, type Db, type JobEvent, type Sql } from '@fencepost/engine'
+import { eventFromRow, sql, type Db, type EventRow, type JobEvent, type Sql } from '@fencepost/engine'
 import type { Snapshot } from './horizon.ts'
 
 /** Events that were found, in order of their ids, and the state of the database that they were found in. */
@@ -7,20 +7,14 @@ export interface Found {
   events: JobEvent[]
 }
 
-interface FoundRow {
+interface StateRow {
   xmin: string
   xmax: string
   last_id: bigint
   now: string
-  id: bigint | null
-  job_id: string
-  attempt_id: string | null
-  ts: string
-  level: JobEvent['level']
-  event: string
-  message: string | null
-  fields: JobEvent['fields']
 }
+/** Without events there is still one row, which has the state alone. */
+type FoundRow = StateRow & (EventRow | { id: null })
 
 /** The events of these jobs past an id, but for those that were seen. */
 export async function readJobs(
@@ -95,18 +89,7 @@ async function read(db: Db, name: string, events: Sql, seen: readonly string[]):
   if (state === undefined) throw new Error('the state of the database is always one row')
   return {
     snapshot: { xmin: BigInt(state.xmin), xmax: BigInt(state.xmax), lastId: state.last_id, ts: state.now },
-    events: rows
-      .filter((row) => row.id !== null)
-      .map((row) => ({
-        id: String(row.id),
-        jobId: row.job_id,
-        attemptId: row.attempt_id ?? undefined,
-        ts: row.ts,
-        level: row.level,
-        event: row.event,
-        message: row.message ?? undefined,
-        fields: row.fields,
-      })),
+    events: rows.flatMap((row) => (row.id === null ? [] : eventFromRow(row))),
   }
 }
 

@@ -3,9 +3,17 @@ import type { JobEvent } from '@fencepost/engine'
 import type { FastifyReply } from 'fastify'
 import { eventJson } from '../jobs/present.ts'
 
-// What a viewer may leave unread before he is sent away; he can come back and resume.
+// A viewer who has left more than this unread when there is something to send is sent away; he can come back and resume.
 const maxUnreadBytes = 1_048_576
+// How much of the past is sent at once.
+const pieceLength = 65_536
 const reconnectMs = 1_000
+
+/** An event, with the id that resumes after it. */
+export interface Numbered {
+  event: JobEvent
+  id: string
+}
 
 // The feed gives all viewers the same event: it is written as JSON once.
 const written = new WeakMap<JobEvent, string>()
@@ -14,6 +22,10 @@ function dataOf(event: JobEvent): string {
   const data = written.get(event) ?? JSON.stringify(eventJson(event))
   written.set(event, data)
   return data
+}
+
+function textOf({ event, id }: Numbered): string {
+  return `id: ${id}\nevent: ${event.event}\ndata: ${dataOf(event)}\n\n`
 }
 
 /** One viewer's text/event-stream. */
@@ -40,7 +52,7 @@ export class Stream {
       ...(this.#reply.getHeaders() as Record<string, string>),
       'content-type': 'text/event-stream; charset=utf-8',
       'x-accel-buffering': 'no',
-      connection: 'keep-alive',
+      connection: 'close', // for when it has ended
     })
     this.#write(`retry: ${reconnectMs}\n\n`)
   }
@@ -55,10 +67,21 @@ export class Stream {
     else this.#onEnd.push(callback)
   }
 
-  /** Sends events, each with the id that resumes after it, in one piece. */
-  events(events: readonly { event: JobEvent; id: string }[]): void {
-    if (events.length === 0) return
-    this.#write(events.map(({ event, id }) => `id: ${id}\nevent: ${event.event}\ndata: ${dataOf(event)}\n\n`).join(''))
+  /** Sends events at once, in one piece. */
+  events(events: readonly Numbered[]): void {
+    if (events.length > 0) this.#write(events.map(textOf).join(''))
+  }
+
+  /** Sends events as fast as the viewer reads them. */
+  async pastEvents(events: readonly Numbered[]): Promise<void> {
+    let piece = ''
+    for (const [nth, event] of events.entries()) {
+      piece += textOf(event)
+      if (piece.length < pieceLength && nth < events.length - 1) continue
+      this.#write(piece)
+      piece = ''
+      await this.#drained()
+    }
   }
 
   ping(): void {
@@ -74,8 +97,15 @@ export class Stream {
     this.#end()
   }
 
+  /** Sends a viewer away who does not keep up, and forgets what he has not read. */
+  cutOff(): void {
+    if (this.#ended) return
+    this.close('too_slow')
+    this.#reply.raw.destroy()
+  }
+
   /** Resolves when the viewer has read enough to be sent more, or is gone. */
-  async drained(): Promise<void> {
+  async #drained(): Promise<void> {
     const { raw } = this.#reply
     if (this.#ended || !raw.writableNeedDrain) return
     await new Promise<void>((resolve) => {
@@ -86,11 +116,9 @@ export class Stream {
 
   #write(text: string): void {
     if (this.#ended || !this.#begun) return
-    const { raw } = this.#reply
-    raw.write(text)
-    if (raw.writableLength <= maxUnreadBytes) return
-    this.close('too_slow')
-    raw.destroy()
+    // Looked at before, not after: what comes in one piece, however large, is no fault of his.
+    if (this.#reply.raw.writableLength <= maxUnreadBytes) this.#reply.raw.write(text)
+    else this.cutOff()
   }
 
   #end(): void {

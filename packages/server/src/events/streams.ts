@@ -12,6 +12,7 @@ export class Streams {
   readonly #max: number
   readonly #streams = new Set<Stream>()
   readonly #timer: NodeJS.Timeout
+  #closed = false
 
   constructor(database: EngineDatabase, options: { pingMs: number; maxStreams: number; logger: Logger }) {
     this.#database = database
@@ -36,6 +37,7 @@ export class Streams {
     const stream = new Stream(reply, tokenId)
     this.#streams.add(stream)
     stream.onEnd(() => this.#streams.delete(stream))
+    if (this.#closed) stream.close('shutdown') // it was asked for before, and has only come so far now
     return stream
   }
 
@@ -45,6 +47,7 @@ export class Streams {
   }
 
   close(): void {
+    this.#closed = true
     clearInterval(this.#timer)
     this.#closeAll('shutdown', () => true)
   }

@@ -62,13 +62,17 @@ export function createApp(endpoints: readonly Endpoint[], gate: Gate, options: C
   app.addHook('onRequest', async (request, reply) => {
     void reply.headers({ ...securityHeaders, 'x-request-id': request.id })
     if (gate.closing()) {
-      void reply.header('connection', 'close')
       throw new ApiError('shutting_down', 'This server is stopping: try again, at another one or later.')
     }
     gate.rateLimit.take(`address ${request.ip}`)
     checkOrigin(request, reply, options)
     // Now, not in the handler for what is not found: some methods are refused for their body before they get there.
     if (request.is404) await answerUnknown(endpoints, request, reply, options)
+  })
+  // A connection that is kept would keep a server that stops waiting for its next request.
+  app.addHook('onSend', (_request, reply, payload, done) => {
+    if (gate.closing()) void reply.header('connection', 'close')
+    done(null, payload)
   })
   for (const endpoint of endpoints) register(app, endpoint, gate)
   return app
@@ -117,7 +121,7 @@ async function answerUnknown(
 ): Promise<void> {
   const path = request.url.split('?')[0] ?? ''
   const there = endpoints.filter(({ route }) => patternOf(route).test(path)).map(({ route }) => route.method)
-  if (there.length === 0) throw new ApiError('route_unknown', 'There is no such route.')
+  if (there.length === 0) throw new ApiError('route_unknown', 'There is no such route; /docs tells of those there are.')
   const { origin } = request.headers
   const isPreflight = request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined
   if (isPreflight && origin !== undefined && options.corsOrigins.includes(origin)) {

@@ -28,7 +28,7 @@ function frameworkRefusal(error: unknown): ApiError | undefined {
     case 'FST_ERR_BAD_URL':
       return new ApiError('http_malformed', 'The address is not a valid URL.')
     case 'FST_ERR_MAX_PARAM_LENGTH':
-      return new ApiError('route_unknown', 'There is no such route.')
+      return new ApiError('route_unknown', 'There is no such route; /docs tells of those there are.')
     default:
       return String(code).startsWith('FST_') && Number(statusCode) < 500
         ? new ApiError('http_malformed', 'The request cannot be understood.')

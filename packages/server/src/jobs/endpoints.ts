@@ -1,5 +1,5 @@
 import { routes, type AnswerOf, type Job as JobAnswer, type Routes } from '@fencepost/client'
-import type { Engine, Job, ListOptions } from '@fencepost/engine'
+import type { Engine, Job, ListOptions, Lookup } from '@fencepost/engine'
 import { z } from 'zod'
 import type { Application, Presenter } from '../application.ts'
 import { endpoint, type Endpoint } from '../endpoint.ts'
@@ -12,19 +12,20 @@ const lookAgainSeconds = 30
 /** Reading jobs, and what operators do to them. */
 export function jobEndpoints(
   engine: Engine,
+  jobs: Lookup<Job>,
   present: Presenter,
   applications: readonly Application[],
 ): readonly Endpoint[] {
   const one = async (job: Job) => (await present.jobs([job]))[0] as JobAnswer
-  const many = async (jobs: readonly Job[]) => (await present.jobs(jobs)) as JobAnswer[]
+  const many = async (some: readonly Job[]) => (await present.jobs(some)) as JobAnswer[]
   return [
     listEndpoint(engine, many, applications),
     endpoint(routes.getJob, async ({ params }) => {
-      const job = await existing(engine, params.job_id)
+      const job = await existing(jobs, params.job_id)
       return { body: await one(job), headers: retryAfter(job) }
     }),
     endpoint(routes.jobChildren, async ({ params, query }) => {
-      const { jobId } = await existing(engine, params.job_id)
+      const { jobId } = await existing(jobs, params.job_id)
       return { body: await many(await engine.children(jobId, given(query))) }
     }),
     endpoint(routes.explainJob, async ({ params }) => {
@@ -34,16 +35,20 @@ export function jobEndpoints(
       const body = { job_id: jobId, status, reasons: reasons.map(snakeCase), message }
       return { body: body as AnswerOf<Routes['explainJob']> }
     }),
-    ...operatorEndpoints(engine, one),
+    ...operatorEndpoints(engine, jobs, one),
   ]
 }
 
-function operatorEndpoints(engine: Engine, one: (job: Job) => Promise<JobAnswer>): readonly Endpoint[] {
+function operatorEndpoints(
+  engine: Engine,
+  jobs: Lookup<Job>,
+  one: (job: Job) => Promise<JobAnswer>,
+): readonly Endpoint[] {
   return [
     endpoint(routes.cancelJob, async ({ params, caller }) => {
       const jobId = checkJobId(params.job_id)
       const answer = await engine.cancel(jobId, { by: caller.name })
-      if (answer.cancelled) return { body: await one(await existing(engine, jobId)) }
+      if (answer.cancelled) return { body: await one(await existing(jobs, jobId)) }
       if (answer.why === 'not_found') throw notFound(jobId)
       throw new ApiError('job_finished', `Job ${jobId} has already ended as ${answer.status}.`, {
         details: { job_id: jobId, status: answer.status },
@@ -61,7 +66,7 @@ function operatorEndpoints(engine: Engine, one: (job: Job) => Promise<JobAnswer>
     endpoint(routes.recoverJob, async ({ params, caller }) => {
       const jobId = checkJobId(params.job_id)
       const answer = await engine.recover(jobId, { by: caller.name })
-      if (answer.recovered) return { body: await one(await existing(engine, jobId)) }
+      if (answer.recovered) return { body: await one(await existing(jobs, jobId)) }
       switch (answer.why) {
         case 'not_found':
           throw notFound(jobId)
@@ -116,8 +121,8 @@ function listEndpoint(
 }
 
 /** The job at an address, or a refusal. */
-export async function existing(engine: Engine, jobId: string): Promise<Job> {
-  const job = await engine.get(checkJobId(jobId))
+export async function existing(jobs: Lookup<Job>, jobId: string): Promise<Job> {
+  const job = await jobs.find(checkJobId(jobId))
   if (job === undefined) throw notFound(jobId)
   return job
 }

@@ -1,4 +1,4 @@
-import type { Engine, Job, JobEvent, Step } from '@fencepost/engine'
+import { Lookup, type Engine, type Job, type JobEvent, type Step } from '@fencepost/engine'
 import type { Application, JobJson, Presenter } from '../application.ts'
 
 /** Makes the JSON of jobs, with the results of their steps and what applications add. */
@@ -8,13 +8,13 @@ export function presenter(engine: Engine, applications: readonly Application[]):
       (json, application) => application.presentJob?.(json, job) ?? json,
       jobJson(job, steps),
     )
-  return {
-    jobs: async (jobs) => {
-      const steps = await engine.steps(jobs.map(({ jobId }) => jobId))
-      return jobs.map((job) => present(job, steps.get(job.jobId) ?? []))
-    },
-    unstarted: (job) => present(job, []),
+  const steps = new Lookup((jobIds) => engine.steps(jobIds))
+  const one = async (job: Job) => {
+    // Before its first claim a job has none to be looked up.
+    const found = job.startedAt === undefined ? [] : await steps.find(job.jobId)
+    return present(job, found ?? [])
   }
+  return { jobs: async (jobs) => Promise.all(jobs.map(one)), unstarted: (job) => present(job, []) }
 }
 
 /** The one place where properties of a job become fields. */

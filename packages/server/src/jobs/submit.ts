@@ -1,5 +1,5 @@
 import { routes, type Job as JobAnswer, type Submission } from '@fencepost/client'
-import type { Engine, Submitted, SubmitOptions } from '@fencepost/engine'
+import type { CallerClient, Engine, Job, Lookup, Submitted, SubmitOptions } from '@fencepost/engine'
 import type { Presenter } from '../application.ts'
 import { endpoint, type Endpoint } from '../endpoint.ts'
 import { ApiError } from '../error.ts'
@@ -7,16 +7,20 @@ import { once, requestHash } from './idempotency.ts'
 import { retryAfter } from './endpoints.ts'
 
 /** Submitting over HTTP, with or without an Idempotency-Key. */
-export function submitEndpoint(engine: Engine, present: Presenter): Endpoint {
+export function submitEndpoint(engine: Engine, jobs: Lookup<Job>, present: Presenter): Endpoint {
   return endpoint(routes.submitJob, async ({ params, body, caller, request }) => {
     const operation = engine.operations.find(({ name }) => name === params.name)
     if (operation === undefined) {
-      throw new ApiError('operation_unknown', `There is no operation ${JSON.stringify(params.name.slice(0, 64))} here.`)
+      const name = JSON.stringify(params.name.slice(0, 64))
+      throw new ApiError(
+        'operation_unknown',
+        `There is no operation ${name} here; GET /operations lists those there are.`,
+      )
     }
     const { payload, ...rest } = body
     const options = { ...optionsOf(rest), by: caller.name }
-    const show = async (jobId: string, read: Parameters<Engine['get']>[1] = {}) => {
-      const job = await engine.get(jobId, read)
+    const show = async (jobId: string, client?: CallerClient) => {
+      const job = await (client === undefined ? jobs.find(jobId) : engine.get(jobId, { client }))
       if (job === undefined) throw new Error(`job ${jobId} was submitted and is not there`)
       return present.unstarted(job) as JobAnswer
     }
@@ -30,7 +34,7 @@ export function submitEndpoint(engine: Engine, present: Presenter): Endpoint {
       { caller: caller.tokenId ?? caller.name, key, hash: requestHash(operation.name, body) },
       async (client) => {
         const jobId = accepted(await engine.submit(operation, payload, { ...options, client }))
-        return show(jobId, { client })
+        return show(jobId, client)
       },
     )
     if (replayed) return accept(answer, { 'idempotency-replayed': 'true' })
