@@ -76,7 +76,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a renewal takes a completion by the handler for a lost fence',
     file: 'packages/engine/src/engine.ts',
-    find: '.filter(({ attemptId }) => !completed.has(attemptId))',
+    find: 'attempt.completed === undefined && ',
+    replace: '',
+    tests: [race('attempt-complete')],
+  },
+  {
+    name: 'a renewal takes a completion in another process for a lost fence',
+    file: 'packages/engine/src/engine.ts',
+    find: ' && !completed.has(attempt.attemptId)',
     replace: '',
     tests: [race('attempt-complete')],
   },

@@ -19,7 +19,7 @@ export const csvIngest = operation('csv_ingest', {
   queue: carbonQueue,
   leaseMs,
   slot: slotOf,
-  dedup: (one) => `csv_ingest ${slotOf(one)} ${basename(one.file)}`,
+  dedup: (one) => `csv_ingest ${slotOf(one)} ${one.file}`,
   async run({ payload: { year: ofYear, file, rows: expected }, attempt, signal }) {
     if (!(await isFile(file))) throw new PermanentError(`There is no file ${file} to ingest.`)
     await attempt.progress(0, expected) // an attempt before this one may have come further

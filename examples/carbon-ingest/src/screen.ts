@@ -10,7 +10,7 @@ export interface Sink {
   columns?: number | undefined
 }
 
-const barWidth = 24
+const barWidth = 10 // so that everything fits 80 columns
 const marks = { pending: '·', running: '▸', completed: '✓', failed: '✗', cancelled: '✗' } as const
 const colours = { pending: 'dim', running: 'cyan', completed: 'green', failed: 'red', cancelled: 'yellow' } as const
 
@@ -71,7 +71,7 @@ export class Screen {
 }
 
 function lineOf(job: Job): string {
-  return `  ${marks[job.status]} ${job.operation.padEnd(16)} ${subjectOf(job).padEnd(30)} ${stateOf(job)}`
+  return `  ${marks[job.status]} ${job.operation.padEnd(15)} ${subjectOf(job).padEnd(29)} ${stateOf(job)}`
 }
 
 function subjectOf({ payload }: Job): string {
@@ -98,7 +98,7 @@ function stateOf(job: Job): string {
 function progressOf({ current, total = 0 }: NonNullable<Job['progress']>): string {
   const part = total === 0 ? 0 : Math.min(1, current / total)
   const full = Math.round(part * barWidth)
-  return `${'█'.repeat(full)}${'░'.repeat(barWidth - full)} ${grouped(current)} of ${grouped(total)} rows`
+  return `${'█'.repeat(full)}${'░'.repeat(barWidth - full)} ${grouped(current)} of ${grouped(total)}`
 }
 
 function secondsOf({ startedAt = '', completedAt = '' }: Job): string {

@@ -175,9 +175,10 @@ export class Engine {
     const silent = attempts.filter(
       (attempt) => gone.has(attempt.attemptId) && attempt.reports % 2 === 0 && attempt.reports === sent.get(attempt),
     )
-    // A handler may have completed its job by itself, perhaps in a process of its own that has not said so yet.
-    const completed = await alreadySettled(this.#db, 'complete', silent)
-    const lost = silent.filter(({ attemptId }) => !completed.has(attemptId))
+    // A handler may have completed its job by itself. One in a process of its own may not have said so yet.
+    const isolated = silent.filter(({ claimed }) => this.#isIsolated(claimed.operation))
+    const completed = await alreadySettled(this.#db, 'complete', isolated)
+    const lost = silent.filter((attempt) => attempt.completed === undefined && !completed.has(attempt.attemptId))
     // A worker that is still winding down goes on renewing, to keep its lock; that is said once.
     const news = lost.filter(({ abortReason }) => abortReason === undefined)
     for (const attempt of news) attempt.abort('fence_lost')
@@ -389,6 +390,10 @@ export class Engine {
   /** Sends the wake-ups that are waiting and closes the connections; stops an embedded Postgres that nobody else uses. */
   async close(): Promise<void> {
     await this.#close()
+  }
+
+  #isIsolated(operation: string): boolean {
+    return this.#context.operations.get(operation)?.isolation === 'process'
   }
 
   #operation(operation: Operation | string): Operation {

@@ -2,6 +2,11 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { claimOne, Gate, openBed, submitted, work, type Bed } from '../bed.ts'
 import type { Attempt } from '../../src/attempt/attempt.ts'
 import type { Engine } from '../../src/engine.ts'
+import { operation } from '../../src/operation.ts'
+import { z } from 'zod'
+import { completing as completed } from './uncommitted.ts'
+
+const isolated = operation('isolated', { payload: z.object({}), isolation: 'process', run: async () => null })
 
 let bed: Bed
 let slow: Engine
@@ -10,7 +15,8 @@ const warnings: string[] = []
 beforeAll(async () => {
   bed = await openBed()
   const note = (_: unknown, message: string) => warnings.push(message)
-  slow = await bed.open({ logger: { info() {}, warn: note, error: note } }, { pausePoint: gate.pausePoint })
+  const logger = { info() {}, warn: note, error: note }
+  slow = await bed.open({ operations: [work, isolated], logger }, { pausePoint: gate.pausePoint })
   await bed.query('create table user_rows (name text primary key)')
 })
 beforeEach(async () => {
@@ -108,6 +114,16 @@ test('a renewal on its way while it commits is no stale write', async () => {
   await completing(attempt)
   stop.go()
   expect(await renewed).toEqual({ lost: [] })
+  expect(await slow.renew([attempt])).toEqual({ lost: [] })
+  expect(attempt.abortReason).toBeUndefined()
+  expect(warnings).toEqual([])
+})
+
+test('nor is one of a worker whose handler has completed in a process of its own, and not said so yet', async () => {
+  await submitted(slow.submit(isolated, {}))
+  const attempt = await claimOne(slow)
+  const elsewhere = await bed.hold(completed(attempt))
+  await elsewhere.commit()
   expect(await slow.renew([attempt])).toEqual({ lost: [] })
   expect(attempt.abortReason).toBeUndefined()
   expect(warnings).toEqual([])
