@@ -1,6 +1,6 @@
 // @ts-check
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { killAdapters } from './adapter-process.mjs'
 import { Cell } from './cell.mjs'
@@ -9,8 +9,9 @@ import { machine } from './machine.mjs'
 import { readOptions } from './options.mjs'
 import { openPostgres, settings } from './postgres.mjs'
 import { endProgress, progress } from './progress.mjs'
-import { summarise } from './results.mjs'
+import { merged, summarise } from './results.mjs'
 import { table } from './table.mjs'
+import { workloads } from './workloads/index.mjs'
 
 /** @typedef {NonNullable<ReturnType<typeof readOptions>>} Options */
 
@@ -20,6 +21,7 @@ if (options !== undefined) await bench(options)
 /** @param {Options} options */
 async function bench(options) {
   const on = machine()
+  const earlier = options.addTo === undefined ? undefined : earlierResult(options)
   const postgres = await openPostgres()
   endOnSignal(postgres)
   try {
@@ -31,12 +33,24 @@ async function bench(options) {
     const results = await runAll(postgres, options)
     endProgress()
     const rows = summarise(options.workloads, options.systems, results)
-    report(options, rows)
-    save(options, { date: new Date().toISOString(), machine: on, versions, settings, ...sizesOf(options), rows })
+    const result = { date: new Date().toISOString(), machine: on, versions, settings, ...sizesOf(options), rows }
+    const whole = { ...result, rows: earlier === undefined ? rows : merged(workloads, earlier.rows, rows) }
+    report(options, whole.rows)
+    save(options, whole)
   } finally {
     killAdapters()
     await postgres.close()
   }
+}
+
+/** What is added to; undefined when it is not there yet. Refused when it was not measured alike. */
+function earlierResult({ addTo, runs, sizes, systems }) {
+  if (!existsSync(addTo)) return undefined
+  const earlier = JSON.parse(readFileSync(addTo, 'utf8'))
+  const alike = (result) =>
+    JSON.stringify([result.runs, result.sizes, result.systems.map(({ name, version }) => [name, version])])
+  if (alike(earlier) === alike({ runs, sizes, systems })) return earlier
+  throw new Error(`${addTo} was measured with other runs, sizes or systems; give another file to --add-to.`)
 }
 
 /** Each system's empty schema, made once; every cell begins as a copy of it. */
@@ -113,12 +127,13 @@ function report({ skipped, systems, quick }, rows) {
   if (quick) print('A quick run: fewer rows, too few runs to compare by. Without --quick it takes them seriously.')
 }
 
-function save({ output, partial, quick }, result) {
-  if (output === undefined && partial) return
-  const folder = output ?? fileURLToPath(new URL('../results', import.meta.url))
-  mkdirSync(folder, { recursive: true })
+function save({ addTo, output, partial, quick }, result) {
+  if (output === undefined && addTo === undefined && partial) return
   const date = result.date.slice(0, 10)
-  const json = join(folder, `${date}${quick ? '-quick' : ''}.json`)
+  const folder =
+    addTo === undefined ? (output ?? fileURLToPath(new URL('../results', import.meta.url))) : dirname(addTo)
+  const json = addTo ?? join(folder, `${date}${quick ? '-quick' : ''}.json`)
+  mkdirSync(folder, { recursive: true })
   writeFileSync(json, `${JSON.stringify(result, null, 2)}\n`)
   print(`Written: ${json}`)
   if (quick && output === undefined) return

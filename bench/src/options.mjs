@@ -9,6 +9,7 @@ const help = `npm run bench -- [options]
   --only <a,b>        these workloads: ${workloads.map(({ name }) => name).join(', ')}
   --systems <a,b>     these systems: ${systems.map(({ name }) => name).join(', ')}
   --runs <n>          runs a cell (default ${sizes.full.runs}, ${sizes.quick.runs} with --quick)
+  --add-to <file>     put what is measured into an earlier result, so that a full run can be made in parts
   --output <folder>   where the JSON and the chart go (default bench/results; with --only or --systems nowhere)
   --help              this text
 `
@@ -22,6 +23,7 @@ export function readOptions(argv) {
       only: { type: 'string' },
       systems: { type: 'string' },
       runs: { type: 'string' },
+      'add-to': { type: 'string' },
       output: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
@@ -43,6 +45,7 @@ export function readOptions(argv) {
     skipped: chosen.filter(({ long }) => long && values.quick && values.only === undefined),
     systems: choose(systems, values.systems, 'system'),
     partial: values.only !== undefined || values.systems !== undefined,
+    addTo: values['add-to'],
     output: values.output,
   }
 }

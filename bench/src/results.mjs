@@ -22,6 +22,17 @@ export function summarise(workloads, systems, results) {
       cells: Object.fromEntries(systems.map(({ name }) => [name, cellOf(results, workload.name, name, row.key)])),
     })),
   )
+  return judged(rows)
+}
+
+/** An earlier result's rows with those of these workloads in their place; in the order of all workloads. */
+export function merged(all, earlier, rows) {
+  const measured = new Set(rows.map(({ workload }) => workload))
+  const kept = earlier.filter(({ workload }) => !measured.has(workload))
+  return judged(all.flatMap(({ name }) => [...kept, ...rows].filter(({ workload }) => workload === name)))
+}
+
+function judged(rows) {
   return rows.map((row) => ({ ...row, ...judge(row, rows) }))
 }
 
