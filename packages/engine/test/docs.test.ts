@@ -192,7 +192,7 @@ describe('every page', () => {
     )
     expect(examples.length).toBeGreaterThan(0)
     expect(compileErrors(new Map(examples as [string, string][]))).toEqual([])
-  })
+  }, 120_000)
 })
 
 describe('README.md', () => {

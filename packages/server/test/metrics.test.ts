@@ -74,7 +74,7 @@ test('counts lost leases and what the fence kept out', async () => {
   await on.engine.sweep()
   expect(await on.engine.complete(attempt, {})).toEqual({ settled: false, why: 'fence_lost' })
   await expect.poll(() => value('fencepost_lease_expiries_total'), soon).toBe(1)
-  expect(await value('fencepost_stale_writebacks_total')).toBe(1)
+  await expect.poll(() => value('fencepost_stale_writebacks_total'), soon).toBe(1)
 })
 
 test('tells of workers, drain, requests and streams', async () => {
