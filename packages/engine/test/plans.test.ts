@@ -7,6 +7,7 @@ import { claimStatement } from '../src/lifecycle/claim.ts'
 import { claimPlainStatement } from '../src/lifecycle/claim-plain.ts'
 import { completeStatement } from '../src/lifecycle/complete.ts'
 import { renewStatement } from '../src/lifecycle/renew.ts'
+import { listStatement, type ListOptions } from '../src/read/list.ts'
 import { openBed, type Bed } from './bed.ts'
 
 // What Postgres does with the hot statements, with very many jobs of each kind in the database: 100,000 when tried by
@@ -180,13 +181,22 @@ describe(`with ${rows} pending, ${rows} future and ${rows} finished jobs`, () =>
     )
   })
 
-  test.each([
-    ['everything', 'true'],
-    ['the failed ones', `status = 'failed'`],
-    ['the pending ones', `status = 'pending'`],
-    ['those of a lock', `lock_key = 'l'`],
-  ])('listing %s newest first reads one page of jobs', async (_, where) => {
-    const text = `select * from fencepost.jobs where ${where} and deleted_at is null order by job_id desc limit 100`
-    expect(blocks(await plan({ text, values: [] }))).toBeLessThan(1000)
+  const lists: [string, ListOptions][] = [
+    ['everything', {}],
+    ['the failed ones', { status: 'failed' }],
+    ['the running ones', { status: 'running' }],
+    ['the pending ones', { status: 'pending' }],
+    ['those of a lock', { lockKey: 'l' }],
+    ['children', { parentJobId: '0'.repeat(32) }],
+    ['those of a pipeline', { pipelineId: '0'.repeat(32) }],
+    ['those before another', { after: 'f'.repeat(32) }],
+  ]
+  test.each(lists)('listing %s newest first reads one page of jobs, as prepared', async (_, options) => {
+    const { text, values } = listStatement(db, options)
+    await client.query(`set plan_cache_mode = force_generic_plan; prepare list as ${text}`)
+    const given = values.map((value) => client.escapeLiteral(String(value))).join(', ')
+    const root = await plan({ text: `execute list (${given})`, values: [] })
+    await client.query('deallocate list; reset plan_cache_mode')
+    expect(blocks(root)).toBeLessThan(1000)
   })
 })

@@ -92,16 +92,6 @@ export async function getJobs(db: Db, jobIds: readonly string[]): Promise<Map<st
   return new Map(rows.map((row) => [row.job_id, jobFromRow(row)]))
 }
 
-/** The jobs that a condition on the view names, newest first. */
-export async function selectJobs(db: Db, name: string, where: Sql, limit: number): Promise<Job[]> {
-  const { t } = db
-  const rows = await db.query<JobRow>(
-    name,
-    sql`select * from ${t.jobs} where ${where} and deleted_at is null order by job_id desc limit ${limit}`,
-  )
-  return rows.map(jobFromRow)
-}
-
 /** The one place where columns become properties. */
 export function jobFromRow(row: JobRow): Job {
   return {
