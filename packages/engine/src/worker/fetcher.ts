@@ -18,8 +18,11 @@ export interface FetcherPorts {
   claims: Pick<Claims, 'plain' | 'ofQueue'>
   /** How many more jobs the worker wants to hold; none until it is worth a statement. */
   room: () => number
-  /** Takes a job that was claimed, by a claim sent at that time of this process's steady clock. */
-  accept: (attempt: Attempt, claimedAt: number) => void
+  /**
+   * Takes jobs that were claimed, by a claim sent at that time of this process's steady clock, and starts them: now, or
+   * in the next turn of the event loop.
+   */
+  accept: (attempts: readonly Attempt[], claimedAt: number, start: 'now' | 'soon') => void
   /** How long until the next job is due, as far as anybody knows. */
   msUntilDue: () => Promise<number | undefined>
 }
@@ -129,7 +132,7 @@ export class Fetcher {
 
   async #claimAny(queue: string, limit: number, ifNone: 'sweep' | 'give up'): Promise<number> {
     const wanted = { queue, operations: this.#operationNames, limit }
-    return this.#accepting(() => this.#ports.claims.ofQueue(wanted, ifNone))
+    return this.#accepting(limit, () => this.#ports.claims.ofQueue(wanted, ifNone))
   }
 
   /** Claims from the queue's place, or from its beginning where it has none. */
@@ -139,7 +142,7 @@ export class Fetcher {
     const from = known !== undefined && startedAt < known.until ? known : undefined
     const limit = this.#ports.room()
     let last: Place | undefined
-    const count = await this.#accepting(async () => {
+    const count = await this.#accepting(limit, async () => {
       const batch = await this.#ports.claims.plain({ queue, operations: this.#operationNames, limit }, from?.place)
       last = batch.last
       return batch.attempts
@@ -154,10 +157,12 @@ export class Fetcher {
     return 'all that was asked'
   }
 
-  async #accepting(claim: () => Promise<Attempt[]>): Promise<number> {
+  // With as many as were asked for, another claim follows: it is sent first, for Postgres to work on while the handlers
+  // of these begin.
+  async #accepting(limit: number, claim: () => Promise<Attempt[]>): Promise<number> {
     const startedAt = performance.now()
     const attempts = await claim()
-    for (const attempt of attempts) this.#ports.accept(attempt, startedAt)
+    this.#ports.accept(attempts, startedAt, attempts.length === limit ? 'soon' : 'now')
     return attempts.length
   }
 

@@ -52,7 +52,6 @@ export class Worker {
   readonly #running = new Map<Attempt, Promise<void>>()
   readonly #fetcher: Fetcher
   #stopping = false
-  #startScheduled = false
   #sweepTimer: NodeJS.Timeout | undefined
 
   constructor(ports: WorkerPorts, options: CheckedWorkOptions, wakeUp: WakeUp | undefined, logger: Logger) {
@@ -67,7 +66,7 @@ export class Worker {
       {
         claims: ports.claims,
         room: () => this.#room(),
-        accept: (attempt, claimedAt) => this.#accept(attempt, claimedAt),
+        accept: (attempts, claimedAt, start) => this.#accept(attempts, claimedAt, start),
         msUntilDue: ports.msUntilDue,
       },
       options,
@@ -77,7 +76,7 @@ export class Worker {
       {
         claimJobs: (jobIds) => ports.claimJobs(jobIds, { operations: this.#operationNames }),
         hasRoom: () => !this.#renewer.endangered && this.inFlight < options.concurrency,
-        accept: (attempt, claimedAt) => this.#accept(attempt, claimedAt),
+        accept: (attempt, claimedAt) => this.#accept([attempt], claimedAt, 'now'),
         look: (queue) => this.#fetcher.look([queue]),
         passOn: (jobIds) => ports.passOn(jobIds, this.#operationNames),
       },
@@ -127,17 +126,11 @@ export class Worker {
     return room < ahead / 2 ? 0 : Math.max(0, Math.min(this.#options.maxBatch, room))
   }
 
-  // Started in the next turn of the event loop: before that the fetcher sends its next claim, for Postgres to work on
-  // while the handlers run.
-  #accept(attempt: Attempt, claimedAt: number): void {
-    this.#renewer.hold(attempt, claimedAt)
-    this.#ready.push(attempt)
-    if (this.#startScheduled) return
-    this.#startScheduled = true
-    setImmediate(() => {
-      this.#startScheduled = false
-      this.#startReady()
-    })
+  #accept(attempts: readonly Attempt[], claimedAt: number, start: 'now' | 'soon'): void {
+    for (const attempt of attempts) this.#renewer.hold(attempt, claimedAt)
+    this.#ready.push(...attempts)
+    if (start === 'now') this.#startReady()
+    else setImmediate(() => this.#startReady())
   }
 
   #startReady(): void {
