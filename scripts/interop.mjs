@@ -1,102 +1,76 @@
 // @ts-check
-// Replays the OpenAPI document against a real server with schemathesis (PyPI): no 500, and no answer that the document
-// does not allow. Installs it into .cache/ the first time; says loudly when it cannot.
+// What Fencepost says to others is checked with the others: HTTP with schemathesis, Iceberg with Spark, PyIceberg, a REST
+// catalog server and an S3 server that are not ours. Installs them the first time; what cannot be installed has failed.
+//   node scripts/interop.mjs            all of it
+//   node scripts/interop.mjs iceberg    only this part
 // Ends with one line: `interop: N passed, N failed`.
-import { spawn, spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { child, defer, openEmbeddedPostgres, openEngine, operation, PermanentError } from '@fencepost/engine'
-import { createToken, openServer } from '@fencepost/server'
-import { z } from 'zod'
+import { install } from './interop/install.mjs'
 
-const version = '4.32.5'
-const home = fileURLToPath(new URL('../.cache/schemathesis', import.meta.url))
-const program = join(home, 'bin/st')
+/** @typedef {{ passed: number, failed: number }} Counts */
 
-const echo = operation('echo', { payload: z.looseObject({}), run: async ({ payload }) => payload })
-const operations = [
-  echo,
-  operation('resize', {
-    payload: z.object({ image: z.string() }),
-    lock: ({ image }) => (image === '' ? undefined : image.slice(0, 100).replaceAll('\0', '')) || undefined,
-    run: async ({ attempt }) => attempt.step('read', async () => 1),
-  }),
-  operation('failing', {
-    payload: z.looseObject({}),
-    run: async () => {
-      throw new PermanentError('it does not work')
-    },
-  }),
-  operation('fan', { payload: z.looseObject({}), run: async () => defer([child(echo, {}), child(echo, {})]) }),
-]
-
-if (!install()) {
-  console.error(`!! schemathesis ${version} could not be installed: python3 with venv, and PyPI, are needed`)
-  console.log('interop: 0 passed, 1 failed')
-  process.exit(1)
+/** @type {Record<string, () => Promise<Counts>>} */
+const parts = { http, iceberg }
+const named = process.argv[2]
+const total = { passed: 0, failed: 0 }
+for (const [name, run] of Object.entries(parts)) {
+  if (named !== undefined && named !== name) continue
+  const counts = await run()
+  total.passed += counts.passed
+  total.failed += counts.failed
 }
-const postgres = await openEmbeddedPostgres({ temporary: true, durable: false })
-const engine = await openEngine({ database: postgres.url, operations })
-const stop = new AbortController()
-const working = engine.work({ concurrency: 2, signal: stop.signal })
-/** @type {string[]} */
-const failures = []
-const note = (/** @type {object} */ fields) => void failures.push(JSON.stringify(fields))
-const logger = { info() {}, warn() {}, error: note }
-const server = await openServer({ engine, port: 0, rateLimitPerSecond: 1e6, rateLimitBurst: 1e6, logger })
-const folder = await mkdtemp(join(tmpdir(), 'fencepost-interop-'))
-try {
-  const { token } = await createToken(engine.database, { name: 'interop', role: 'admin' }, undefined)
-  // Some jobs for it to find; and no drain while it submits: that is a run of its own.
-  for (const { name } of operations) await engine.submit(name, { image: name })
-  const counts = [
-    await replay('all', token, ['--exclude-path', '/events', '--exclude-path', '/drain']),
-    await replay('drain', token, ['--include-path', '/drain']),
-  ]
-  const passed = counts.reduce((sum, one) => sum + one.passed, 0)
-  const failed = counts.reduce((sum, one) => sum + one.failed, 0) + failures.length
-  for (const failure of failures) console.error(`!! the server logged an error of its own: ${failure}`)
-  console.log(`interop: ${passed} passed, ${failed} failed`)
-  if (failed > 0 || passed === 0) process.exitCode = 1
-} finally {
-  await server.close()
-  stop.abort()
-  await working
-  await engine.close()
-  await postgres.close()
-  await rm(folder, { recursive: true, force: true })
+console.log(`interop: ${total.passed} passed, ${total.failed} failed`)
+if (total.failed > 0 || total.passed === 0) process.exitCode = 1
+
+async function http() {
+  const { code, output } = await node(['scripts/interop/http.mjs'])
+  const [, passed = '0', failed = '0'] = /^interop: (\d+) passed, (\d+) failed$/m.exec(output) ?? []
+  return broken(code, { passed: Number(passed), failed: Number(failed) })
 }
 
-function install() {
-  const there = existsSync(program) && spawnSync(program, ['--version'], { encoding: 'utf8' })
-  if (there && there.stdout.includes(version)) return true
-  const steps = [
-    ['python3', '-m', 'venv', home],
-    [join(home, 'bin/pip'), 'install', '--quiet', '--disable-pip-version-check', `schemathesis==${version}`],
-  ]
-  return steps.every(([command = '', ...args]) => spawnSync(command, args, { stdio: 'inherit' }).status === 0)
+async function iceberg() {
+  const failures = install()
+  for (const failure of failures) console.error(`!! ${failure}`)
+  const folder = await mkdtemp(join(tmpdir(), 'fencepost-interop-'))
+  try {
+    const report = join(folder, 'tests.json')
+    const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
+    const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--config', 'scripts/interop/vitest.config.ts']
+    const { code } = await node([...vitest, ...reporters])
+    const counts = JSON.parse(await readFile(report, 'utf8').catch(() => '{}'))
+    const { numPassedTests: passed = 0, numFailedTests: failed = 0 } = counts
+    return broken(code, { passed, failed: failed + failures.length })
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
 }
 
 /**
- * @param {string} name
- * @param {string} token
- * @param {string[]} which
- * @returns {Promise<{ passed: number, failed: number }>}
+ * A part that ended badly without counting a failure has failed once.
+ * @param {number} code
+ * @param {Counts} counts
  */
-async function replay(name, token, which) {
-  const report = join(folder, `${name}.xml`)
-  const args = ['run', `${server.url}/openapi.json`, '--header', `Authorization: Bearer ${token}`, ...which]
-  const limits = ['--max-examples', '25', '--seed', '4', '--generation-database', 'none', '--request-timeout', '10']
-  const output = ['--report', 'junit', '--report-junit-path', report, '--no-color', '--warnings', 'off']
-  // Whether random data can be accepted is for the operation to say, not for the document.
-  const checks = ['--checks', 'all', '--exclude-checks', 'positive_data_acceptance']
-  const run = spawn(program, [...args, ...limits, ...checks, ...output], { stdio: 'inherit', cwd: folder })
-  const code = await new Promise((resolve) => run.on('close', resolve))
-  const xml = await readFile(report, 'utf8').catch(() => '')
-  const cases = (xml.match(/<testcase\b/g) ?? []).length
-  const failed = (xml.match(/<(failure|error)\b/g) ?? []).length
-  return { passed: Math.max(cases - failed, 0), failed: failed === 0 && code !== 0 ? 1 : failed }
+function broken(code, { passed, failed }) {
+  return { passed, failed: failed === 0 && code !== 0 ? 1 : failed }
+}
+
+/**
+ * @param {string[]} args
+ * @returns {Promise<{ code: number, output: string }>}
+ */
+async function node(args) {
+  const cwd = fileURLToPath(new URL('..', import.meta.url))
+  const child = spawn(process.execPath, args, { cwd, stdio: ['inherit', 'pipe', 'inherit'] })
+  let output = ''
+  child.stdout.on('data', (/** @type {Buffer} */ data) => {
+    output += data.toString()
+    // The last line of the whole is ours to say.
+    process.stdout.write(data.toString().replace(/^interop: /gm, 'http: '))
+  })
+  const code = await new Promise((resolve) => child.on('close', (code) => resolve(code ?? 1)))
+  return { code, output }
 }

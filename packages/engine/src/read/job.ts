@@ -1,5 +1,5 @@
 import type { Db } from '../database/database.ts'
-import { sql, type Sql } from '../database/sql.ts'
+import { sql } from '../database/sql.ts'
 import type { Json } from '../json.ts'
 
 export type JobStatus = 'pending' | 'running' | 'completed' | 'failed' | 'cancelled'

@@ -1,0 +1,54 @@
+import { randomUUID } from 'node:crypto'
+import { IcebergError } from '../errors.ts'
+import { applyUpdates, droppedMetadataFiles } from '../metadata/apply-updates.ts'
+import { metadataFileExtension } from '../metadata/metadata-file.ts'
+import { checkRequirements } from '../metadata/requirements.ts'
+import type { TableMetadata } from '../metadata/table-metadata.ts'
+import { assertWritable } from '../metadata/validate.ts'
+import { below, fileName } from '../storage/location.ts'
+import type { Storage } from '../storage/storage.ts'
+import { conflict, type CommitRequest, type CommitResult, type LoadedTable } from './catalog.ts'
+
+// What JDBC and file system catalogs do alike: they make the next metadata themselves, from the metadata that was loaded.
+
+/** The metadata after a commit, or why there is none. */
+export function nextMetadata(table: LoadedTable, request: CommitRequest): TableMetadata | CommitResult {
+  const { metadata, metadataLocation, identifier } = table
+  try {
+    assertWritable(metadata)
+    checkRequirements(metadata, request.requirements)
+    return applyUpdates(metadata, request.updates, {
+      nowMs: Date.now(),
+      ...(metadataLocation !== undefined && { previousLocation: metadataLocation }),
+    })
+  } catch (error) {
+    if (!(error instanceof IcebergError)) throw error
+    if (error.code === 'requirement_failed') return conflict(identifier, 'it is no longer as required', error)
+    return { outcome: 'not_applied', why: 'rejected', error }
+  }
+}
+
+export function isResult(made: TableMetadata | CommitResult): made is CommitResult {
+  return 'outcome' in made
+}
+
+/** Where the next metadata file of a table goes: `00003-<uuid>.metadata.json` after `00002-….metadata.json`. */
+export function nextMetadataLocation(metadata: TableMetadata, previousLocation: string | undefined): string {
+  const folder = metadata.properties['write.metadata.path'] ?? below(metadata.location, 'metadata')
+  const version = previousLocation === undefined ? 0 : versionOf(previousLocation) + 1
+  const extension = metadataFileExtension(metadata.properties)
+  return below(folder, `${String(version).padStart(5, '0')}-${randomUUID()}${extension}`)
+}
+
+// A name of another form, such as that of a registered file system table, counts as -1, as it does in Java.
+function versionOf(location: string): number {
+  const digits = /^(\d+)-/.exec(fileName(location))?.[1]
+  return digits === undefined ? -1 : Number(digits)
+}
+
+/** After a commit: the files that fell off the metadata log, if the table wants them deleted. Never fails. */
+export async function deleteDropped(storage: Storage, previous: TableMetadata, next: TableMetadata): Promise<void> {
+  if (next.properties['write.metadata.delete-after-commit.enabled'] !== 'true') return
+  // What stays is litter that orphan removal finds.
+  await storage.delete(droppedMetadataFiles(previous, next)).catch(() => {})
+}

@@ -1,0 +1,105 @@
+import { IcebergError } from '../errors.ts'
+import { parseJson } from '../json/json.ts'
+import { ObjectReader } from '../json/object-reader.ts'
+
+/** How a REST catalog knows who asks. */
+export type RestAuth =
+  | { readonly type: 'none' }
+  /** A token that somebody else renews, or a function that gives the present one. */
+  | { readonly type: 'bearer'; readonly token: string | (() => Promise<string>) }
+  /** OAuth2 client credentials: tokens are asked for, and renewed before they expire. */
+  | {
+      readonly type: 'oauth2'
+      readonly clientId: string
+      readonly clientSecret: string
+      /** Default: `v1/oauth/tokens` of the catalog, as older servers have it. */
+      readonly tokenUrl?: string
+      /** Default "catalog". */
+      readonly scope?: string
+      /** Further fields of the token request, such as audience or resource. */
+      readonly parameters?: Readonly<Record<string, string>>
+    }
+
+const renewBeforeMs = 30_000
+
+/** Gives the token to send, and a new one when the old has been refused. */
+export class TokenSource {
+  readonly #auth: RestAuth
+  readonly #tokenUrl: string
+  readonly #timeoutMs: number
+  #held: { token: string; renewAt: number } | undefined
+  #asking: Promise<string> | undefined
+
+  constructor(auth: RestAuth, catalogUrl: string, timeoutMs: number) {
+    this.#auth = auth
+    this.#tokenUrl = (auth.type === 'oauth2' ? auth.tokenUrl : undefined) ?? `${catalogUrl}/v1/oauth/tokens`
+    this.#timeoutMs = timeoutMs
+  }
+
+  async token(): Promise<string | undefined> {
+    switch (this.#auth.type) {
+      case 'none':
+        return undefined
+      case 'bearer':
+        return typeof this.#auth.token === 'string' ? this.#auth.token : this.#auth.token()
+      case 'oauth2':
+        if (this.#held !== undefined && performance.now() < this.#held.renewAt) return this.#held.token
+        // Many requests at once ask for one token.
+        this.#asking ??= this.#ask().finally(() => (this.#asking = undefined))
+        return this.#asking
+    }
+  }
+
+  /** Whether there is another token to try after the server has refused this one. */
+  canRenew(refused: string | undefined): boolean {
+    if (this.#auth.type === 'oauth2') {
+      if (this.#held?.token === refused) this.#held = undefined
+      return true
+    }
+    return this.#auth.type === 'bearer' && typeof this.#auth.token === 'function'
+  }
+
+  async #ask(): Promise<string> {
+    if (this.#auth.type !== 'oauth2') throw new Error('only OAuth2 asks for tokens')
+    const { clientId, clientSecret, scope = 'catalog', parameters } = this.#auth
+    const form = new URLSearchParams({
+      grant_type: 'client_credentials',
+      client_id: clientId,
+      client_secret: clientSecret,
+      scope,
+      ...parameters,
+    })
+    const answer = await this.#post(form)
+    const text = await answer.text()
+    if (!answer.ok) {
+      // Never the body of the request: it holds the secret.
+      throw new IcebergError(
+        answer.status >= 500 || answer.status === 429 ? 'catalog_unavailable' : 'catalog_unauthorized',
+        `${this.#tokenUrl} gave no token to the client ${clientId} (${answer.status}): ${text.slice(0, 300)}`,
+        { details: { status: answer.status } },
+      )
+    }
+    const reader = new ObjectReader(
+      parseJson(text, `The answer of ${this.#tokenUrl}`),
+      `The answer of ${this.#tokenUrl}`,
+    )
+    const token = reader.string('access_token')
+    const lifeMs = (reader.optionalInt('expires_in') ?? Number.POSITIVE_INFINITY) * 1000
+    // A short life is used for half of it, rather than never.
+    this.#held = { token, renewAt: performance.now() + Math.max(lifeMs - renewBeforeMs, lifeMs / 2) }
+    return token
+  }
+
+  async #post(form: URLSearchParams): Promise<Response> {
+    try {
+      return await fetch(this.#tokenUrl, {
+        method: 'POST',
+        body: form,
+        headers: { accept: 'application/json' },
+        signal: AbortSignal.timeout(this.#timeoutMs),
+      })
+    } catch (cause) {
+      throw new IcebergError('catalog_unavailable', `${this.#tokenUrl} could not be reached for a token.`, { cause })
+    }
+  }
+}

@@ -1,0 +1,9 @@
+import { sqlText } from './duckdb.ts'
+
+/** A file as a table of SQL whose columns are p0, p1… whatever they are called. */
+export function parquetTable(path: string, columnCount: number): string {
+  // A path is a pattern to DuckDB: what is special in one is put in brackets. And it makes columns of `x=1/` in it.
+  const literal = path.replaceAll(/[[*?]/g, (special) => `[${special}]`)
+  const columns = Array.from({ length: columnCount }, (_, index) => `p${index}`)
+  return `read_parquet(${sqlText(literal)}, hive_partitioning = false) as t(${columns.join(', ')})`
+}

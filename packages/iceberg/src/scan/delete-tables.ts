@@ -1,0 +1,207 @@
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { IcebergError } from '../errors.ts'
+import type { ContentFile } from '../manifests/content-file.ts'
+import { execute, explained, sqlText } from '../parquet/duckdb.ts'
+import { parquetTable } from '../parquet/parquet-table.ts'
+import { parseDeletionVector } from '../puffin/deletion-vector.ts'
+import type { Staged } from '../storage/staging.ts'
+import type { Storage } from '../storage/storage.ts'
+import { deletePathId, deletePositionId, onlyPath, type Delete } from './delete-index.ts'
+import { fieldPathSql, type FieldPath } from './field-path.ts'
+import type { ScanFile } from './plan.ts'
+import type { OpenFile } from './table-reader.ts'
+
+interface Sources {
+  readonly connection: DuckDBConnection
+  readonly storage: Storage
+  readonly keyField: (id: number) => FieldPath | undefined
+  readonly open: (file: ContentFile) => Promise<{ opened: OpenFile; staged: Staged }>
+  readonly signal: AbortSignal | undefined
+}
+
+/** Joins that leave out the deleted rows of `d`, which must have "deleted.pos" and "deleted.<id>" for each key. */
+export interface DeleteJoins {
+  readonly keys: readonly FieldPath[]
+  readonly joins: readonly string[]
+  release(): Promise<void>
+}
+
+type Release = () => Promise<void>
+
+/**
+ * Deletes as tables of DuckDB, where they may be larger than memory. Those for many data files are loaded once and kept
+ * while the connection lasts; those for one file are gone with it.
+ */
+export class DeleteTables {
+  readonly #sources: Sources
+  readonly #kept = new Map<string, Promise<string>>()
+  #made = 0
+
+  constructor(sources: Sources) {
+    this.#sources = sources
+  }
+
+  async joins({ file, deletes }: ScanFile): Promise<DeleteJoins> {
+    const releases: Release[] = []
+    const release = async (): Promise<void> => {
+      for (const each of releases) await each()
+    }
+    try {
+      const joins: string[] = []
+      const positions: string[] = []
+      if (deletes.vector !== undefined) positions.push(await this.#vector(deletes.vector, releases))
+      for (const each of deletes.positions) positions.push(await this.#positions(each, file.filePath, releases))
+      if (positions.length > 0) joins.push(antiJoin(`(${positions.join(' union all ')})`, 'd."deleted.pos" = e.pos'))
+      const keys = new Map<number, FieldPath>()
+      for (const group of byKeys(deletes.equality)) joins.push(await this.#equality(group, keys))
+      return { keys: [...keys.values()], joins, release }
+    } catch (error) {
+      await release()
+      throw error
+    }
+  }
+
+  async #vector({ file }: Delete, releases: Release[]): Promise<string> {
+    const { connection, storage } = this.#sources
+    const { contentOffset: offset, contentSizeInBytes: length, filePath } = file
+    if (offset === undefined || length === undefined) {
+      throw new IcebergError('manifest_invalid', `A deletion vector in ${filePath} does not say where it is.`)
+    }
+    const positions = parseDeletionVector(await storage.read(filePath, { offset, length }))
+    if (positions.size !== file.recordCount) {
+      throw new IcebergError(
+        'puffin_invalid',
+        `The deletion vector at ${offset} in ${filePath} deletes ${positions.size} rows, and its manifest says ${file.recordCount}.`,
+      )
+    }
+    const table = await this.#table('(pos bigint)')
+    releases.push(() => execute(connection, `drop table ${table}`))
+    const appender = await explained(connection.createAppender(table, 'main', 'temp'))
+    for (const position of positions) {
+      appender.appendBigInt(BigInt(position))
+      appender.endRow()
+    }
+    appender.closeSync()
+    return `select pos from ${table}`
+  }
+
+  async #positions(each: Delete, dataPath: string, releases: Release[]): Promise<string> {
+    if (onlyPath(each.file) === undefined) {
+      const table = await this.#once(each.file.filePath, async () => this.#loadPositions(each.file))
+      return `select pos from ${table} where file_path = ${sqlText(dataPath)}`
+    }
+    const { opened, staged } = await this.#sources.open(each.file)
+    releases.push(() => staged.release())
+    return `select pos from (${positionRows(opened, each.file)}) where file_path = ${sqlText(dataPath)}`
+  }
+
+  async #loadPositions(file: ContentFile): Promise<string> {
+    const { opened, staged } = await this.#sources.open(file)
+    try {
+      return await this.#table(`as ${positionRows(opened, file)}`)
+    } finally {
+      await staged.release()
+    }
+  }
+
+  /** Deletes that look at the same fields are one join. */
+  async #equality(group: readonly Delete[], keys: Map<number, FieldPath>): Promise<string> {
+    const fields = (group[0]?.file.equalityIds ?? []).map((id) => this.#key(id, group[0]?.file.filePath ?? ''))
+    const selects: string[] = []
+    for (const { file } of group) {
+      const table = await this.#once(file.filePath, async () => this.#loadEquality(file, fields))
+      selects.push(`select * from ${table}`)
+    }
+    for (const field of fields) keys.set(field.id, field)
+    const conditions = fields.flatMap(({ id, type }) => {
+      const [data, deleted] = [`d."deleted.${id}"`, `e."${id}"`]
+      const isFloat = type.type === 'float' || type.type === 'double'
+      const equal = `${data} is not distinct from ${deleted}`
+      // NaN equals NaN here as in DuckDB, but the two zeros are two values.
+      return isFloat ? [equal, `${isMinusZero(data)} is not distinct from ${isMinusZero(deleted)}`] : [equal]
+    })
+    return antiJoin(`(${selects.join(' union all ')})`, conditions.join(' and '))
+  }
+
+  #key(id: number, location: string): FieldPath {
+    const found = this.#sources.keyField(id)
+    if (found !== undefined) return found
+    throw new IcebergError(
+      'manifest_invalid',
+      `${location} deletes rows by the field ${id}, which no schema of the table has, or has only inside a list or map.`,
+      { details: { location, fieldId: id } },
+    )
+  }
+
+  async #loadEquality(file: ContentFile, fields: readonly FieldPath[]): Promise<string> {
+    const { opened, staged } = await this.#sources.open(file)
+    try {
+      const columns = { location: file.filePath, columns: opened.columns, identityValues: new Map() }
+      const values = fields.map((field) => {
+        if (!opened.columns.some(({ fieldId }) => fieldId === field.column.id)) throw lacks(file, field.column.name)
+        return `${fieldPathSql(field, columns)} as "${field.id}"`
+      })
+      const from = parquetTable(opened.path, opened.columns.length)
+      return await this.#table(`as select distinct ${values.join(', ')} from ${from}`)
+    } finally {
+      await staged.release()
+    }
+  }
+
+  #once(key: string, load: () => Promise<string>): Promise<string> {
+    const known = this.#kept.get(key)
+    if (known !== undefined) return known
+    const loading = load()
+    this.#kept.set(key, loading)
+    return loading
+  }
+
+  async #table(definition: string): Promise<string> {
+    this.#sources.signal?.throwIfAborted()
+    const name = `deletes_${(this.#made += 1)}`
+    await execute(this.#sources.connection, `create temp table ${name} ${definition}`)
+    return name
+  }
+}
+
+function antiJoin(table: string, condition: string): string {
+  return `anti join ${table} e on ${condition}`
+}
+
+function isMinusZero(sql: string): string {
+  return `(${sql} = 0 and signbit(${sql}))`
+}
+
+function positionRows(opened: OpenFile, file: ContentFile): string {
+  const column = (fieldId: number, name: string): string => {
+    const index = opened.columns.findIndex((candidate) => candidate.fieldId === fieldId)
+    if (index === -1) throw lacks(file, name)
+    return `p${index} as ${name}`
+  }
+  const columns = [column(deletePathId, 'file_path'), column(deletePositionId, 'pos')]
+  return `select ${columns.join(', ')} from ${parquetTable(opened.path, opened.columns.length)}`
+}
+
+function lacks(file: ContentFile, column: string): IcebergError {
+  return new IcebergError('parquet_invalid', `The delete file ${file.filePath} has no column ${column}.`, {
+    details: { location: file.filePath, column },
+  })
+}
+
+function byKeys(deletes: readonly Delete[]): Delete[][] {
+  const groups = new Map<string, Delete[]>()
+  for (const each of deletes) {
+    const { equalityIds = [], filePath } = each.file
+    if (equalityIds.length === 0) {
+      throw new IcebergError(
+        'manifest_invalid',
+        `The equality deletes in ${filePath} do not say which fields they look at.`,
+      )
+    }
+    const key = equalityIds.join(',')
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, [each])
+    else group.push(each)
+  }
+  return [...groups.values()]
+}

@@ -1,0 +1,174 @@
+import { IcebergError } from '../errors.ts'
+import type { ContentFile, ManifestEntry } from '../manifests/content-file.ts'
+import type { ManifestFile } from '../manifests/manifest-file.ts'
+import { partitionType } from '../manifests/partition-type.ts'
+import { readManifestList } from '../manifests/read-manifest-list.ts'
+import { readManifest, readManifestHeader } from '../manifests/read-manifest.ts'
+import { isUnpartitioned } from '../metadata/partition-spec.ts'
+import type { Schema } from '../metadata/schema.ts'
+import type { Snapshot } from '../metadata/snapshot.ts'
+import { partitionSpecOf, type TableMetadata } from '../metadata/table-metadata.ts'
+import type { Storage } from '../storage/storage.ts'
+import { DeleteIndex, type AppliedDeletes } from './delete-index.ts'
+import { bindFilter, type BoundFilter, type Filter } from './filter.ts'
+import { mapOrdered } from './ordered.ts'
+import { fileMayMatch, manifestMayMatch, partitionMayMatch, type TypedSpec } from './prune.ts'
+import { chosenSnapshot, type SnapshotChoice } from './snapshot-of.ts'
+
+/** A table to be read: its metadata, and where its files are. */
+export interface ScannedTable {
+  readonly metadata: TableMetadata
+  readonly storage: Storage
+}
+
+export interface PlanOptions extends SnapshotChoice {
+  /** Leaves out files that can have no row that is wanted. Files that may have some are given whole. */
+  readonly filter?: Filter
+  /** Manifests that are read at the same time. Default 8. */
+  readonly concurrency?: number
+  /** Whether files come with counts, sizes and bounds by column. They cost time. Default: false. */
+  readonly statistics?: boolean
+  readonly signal?: AbortSignal
+}
+
+/** A data file of a snapshot, with everything that deletes rows of it. */
+export interface ScanFile {
+  readonly file: ContentFile
+  /** The data sequence number, by which deletes apply. */
+  readonly sequenceNumber: bigint
+  readonly snapshotId: bigint
+  readonly deletes: AppliedDeletes
+}
+
+/** What a plan is made with. */
+export interface PlanContext {
+  readonly snapshot: Snapshot | undefined
+  readonly schema: Schema
+  readonly filter: BoundFilter | undefined
+  /** The specs of the table by id, with the types of their values. */
+  specOf(specId: number): TypedSpec
+}
+
+/**
+ * The data files of a snapshot with the deletes that apply to them, a manifest at a time: the deletes are all read
+ * first, the data files as the caller takes them, so that memory does not grow with their number.
+ */
+export async function* planFiles(table: ScannedTable, options: PlanOptions = {}): AsyncGenerator<ScanFile[]> {
+  yield* planWith(table, options, planContext(table.metadata, options))
+}
+
+/** The same, with a context that the caller has already. */
+export async function* planWith(
+  table: ScannedTable,
+  options: PlanOptions,
+  context: PlanContext,
+): AsyncGenerator<ScanFile[]> {
+  if (context.snapshot === undefined) return
+  const manifests = await manifestsOf(table, context.snapshot)
+  const { filter } = context
+  const wanted = manifests.filter(
+    (manifest) =>
+      hasLiveFiles(manifest) &&
+      (filter === undefined || manifestMayMatch(filter, manifest, context.specOf(manifest.partitionSpecId))),
+  )
+  const deletes = await readDeletes(table, wanted, options, context)
+  const data = wanted.filter(({ content }) => content === 'data')
+  const statistics = filter !== undefined || options.statistics === true
+  for await (const entries of readEntries(table, data, options, context, statistics)) {
+    const files: ScanFile[] = []
+    for (const { file, sequenceNumber, snapshotId } of entries) {
+      if (filter !== undefined && !fileMayMatch(filter, file, context.specOf(file.specId))) continue
+      files.push({ file, sequenceNumber, snapshotId, deletes: deletes.of(file, sequenceNumber) })
+    }
+    if (files.length > 0) yield files
+  }
+}
+
+export function planContext(metadata: TableMetadata, options: PlanOptions): PlanContext {
+  const { snapshot, schema } = chosenSnapshot(metadata, options)
+  const filter = options.filter === undefined ? undefined : bindFilter(options.filter, schema)
+  // The types are those of the schema that is read; of a column that it does not have, the newest that did.
+  const schemas = [schema, ...metadata.schemas.toSorted((a, b) => b.schemaId - a.schemaId)]
+  const typed = new Map<number, TypedSpec>()
+  const specOf = (specId: number): TypedSpec => {
+    const known = typed.get(specId)
+    if (known !== undefined) return known
+    const spec = partitionSpecOf(metadata, specId)
+    const made = { spec, types: partitionType(spec, schemas) }
+    typed.set(specId, made)
+    return made
+  }
+  return { snapshot, schema, filter, specOf }
+}
+
+/** The manifests of a snapshot, from its manifest list or, in old v1 tables, from itself. */
+export async function manifestsOf({ storage }: ScannedTable, snapshot: Snapshot): Promise<ManifestFile[]> {
+  const { manifestList, manifests = [] } = snapshot
+  if (manifestList !== undefined) return readManifestList(await storage.read(manifestList), manifestList)
+  const files: ManifestFile[] = []
+  for await (const file of mapOrdered(manifests, 8, (path) => oldManifest(storage, path, snapshot))) files.push(file)
+  return files
+}
+
+async function oldManifest(storage: Storage, manifestPath: string, snapshot: Snapshot): Promise<ManifestFile> {
+  const bytes = await storage.read(manifestPath)
+  const { partitionSpec } = readManifestHeader(bytes, manifestPath)
+  return {
+    manifestPath,
+    manifestLength: bytes.length,
+    partitionSpecId: partitionSpec?.specId ?? 0,
+    content: 'data',
+    sequenceNumber: 0n,
+    minSequenceNumber: 0n,
+    addedSnapshotId: snapshot.snapshotId,
+  }
+}
+
+function hasLiveFiles({ addedFilesCount, existingFilesCount }: ManifestFile): boolean {
+  return addedFilesCount !== 0 || existingFilesCount !== 0
+}
+
+async function readDeletes(
+  table: ScannedTable,
+  manifests: readonly ManifestFile[],
+  options: PlanOptions,
+  context: PlanContext,
+): Promise<DeleteIndex> {
+  const index = new DeleteIndex()
+  const { filter } = context
+  const ofDeletes = manifests.filter(({ content }) => content === 'deletes')
+  // Bounds tell which data file position deletes are for.
+  for await (const entries of readEntries(table, ofDeletes, options, context, true)) {
+    for (const entry of entries) {
+      const spec = context.specOf(entry.file.specId)
+      const everywhere = isUnpartitioned(spec.spec)
+      if (filter === undefined || everywhere || partitionMayMatch(filter, entry.file, spec))
+        index.add(entry, everywhere)
+    }
+  }
+  return index
+}
+
+async function* readEntries(
+  { storage }: ScannedTable,
+  manifests: readonly ManifestFile[],
+  { concurrency = 8, signal }: PlanOptions,
+  context: PlanContext,
+  statistics: boolean,
+): AsyncGenerator<ManifestEntry[]> {
+  const read = async (manifest: ManifestFile): Promise<ManifestEntry[]> => {
+    signal?.throwIfAborted()
+    const bytes = await storage.read(manifest.manifestPath)
+    const entries = readManifest(bytes, manifest, {
+      statistics,
+      partition: context.specOf(manifest.partitionSpecId).types,
+    })
+    for (const { file } of entries) if (file.keyMetadata !== undefined) throw encrypted(file)
+    return entries
+  }
+  yield* mapOrdered(manifests, concurrency, read)
+}
+
+function encrypted({ filePath }: ContentFile): IcebergError {
+  return new IcebergError('metadata_unsupported', `${filePath} is encrypted; encryption is not supported.`)
+}

@@ -1,0 +1,99 @@
+import type { Field, Type } from '../metadata/type.ts'
+import { viewOf } from '../values/bytes.ts'
+import { formatDecimal } from '../values/decimal.ts'
+import type { RowMap, RowStruct, RowValue, ScannedRow } from './row-value.ts'
+
+/** A value as plain JSON. */
+export type PlainJson = string | number | boolean | null | PlainJson[] | { [name: string]: PlainJson }
+
+/**
+ * A row as JSON that loses nothing, alike for every reader.
+ * boolean, int, string: as they are. long, decimal: text. float, double: a number, or the text NaN, Infinity, -Infinity,
+ * -0.0. date: 2024-02-29. time: 12:00:00.000001. timestamp: 2024-02-29T12:00:00.000001, with Z if it has a zone, with
+ * nine digits if it counts nanoseconds. Years outside 0000 to 9999 have a sign and six digits. uuid: lower case. fixed,
+ * binary: hex. struct: an object. list: an array. map: an array of [key, value].
+ */
+export function rowToJson(fields: readonly Pick<Field, 'name' | 'type'>[], row: ScannedRow): Record<string, PlainJson> {
+  return Object.fromEntries(fields.map(({ name, type }) => [name, toJson(type, row[name] ?? null)]))
+}
+
+function toJson(type: Type, value: RowValue): PlainJson {
+  if (value === null) return null
+  switch (type.type) {
+    case 'struct':
+      return rowToJson(type.fields, value as RowStruct)
+    case 'list':
+      return (value as readonly RowValue[]).map((item) => toJson(type.element, item))
+    case 'map':
+      return (value as RowMap).map(([key, item]) => [toJson(type.key, key), toJson(type.value, item)])
+    case 'float':
+    case 'double':
+      return numberToJson(value as number)
+    case 'long':
+      return (value as bigint).toString()
+    case 'decimal':
+      return formatDecimal(value as bigint, type.scale)
+    case 'date':
+      return dateText(value as number)
+    case 'time':
+      return timeText(value as bigint, 6)
+    case 'timestamp':
+    case 'timestamptz':
+      return timestampText(value as bigint, 6) + (type.type === 'timestamptz' ? 'Z' : '')
+    case 'timestamp_ns':
+    case 'timestamptz_ns':
+      return timestampText(value as bigint, 9) + (type.type === 'timestamptz_ns' ? 'Z' : '')
+    case 'fixed':
+    case 'binary':
+      return viewOf(value as Uint8Array).toString('hex')
+    default:
+      return value as string | number | boolean
+  }
+}
+
+function numberToJson(value: number): PlainJson {
+  if (Object.is(value, -0)) return '-0.0'
+  return Number.isFinite(value) ? value : String(value)
+}
+
+/** Of any year: the dates of JavaScript end sooner than those of the format. */
+function dateText(days: number): string {
+  const shifted = days + 719_468
+  const era = Math.floor(shifted / 146_097)
+  const dayOfEra = shifted - era * 146_097
+  const [fours, centuries, quads] = [1460, 36_524, 146_096].map((length) => Math.floor(dayOfEra / length)) as [
+    number,
+    number,
+    number,
+  ]
+  const yearOfEra = Math.floor((dayOfEra - fours + centuries - quads) / 365)
+  const dayOfYear = dayOfEra - (365 * yearOfEra + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100))
+  // The year begins in March here, so that the leap day is its last.
+  const marchMonth = Math.floor((5 * dayOfYear + 2) / 153)
+  const day = dayOfYear - Math.floor((153 * marchMonth + 2) / 5) + 1
+  const month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9
+  const year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+  return `${yearText(year)}-${padded(month, 2)}-${padded(day, 2)}`
+}
+
+function yearText(year: number): string {
+  if (year >= 0 && year <= 9999) return padded(year, 4)
+  return (year < 0 ? '-' : '+') + padded(Math.abs(year), 6)
+}
+
+function timeText(units: bigint, digits: 6 | 9): string {
+  const perSecond = 10n ** BigInt(digits)
+  const seconds = units / perSecond
+  const parts = [seconds / 3600n, (seconds / 60n) % 60n, seconds % 60n].map((part) => padded(part, 2))
+  return `${parts.join(':')}.${padded(units % perSecond, digits)}`
+}
+
+function timestampText(units: bigint, digits: 6 | 9): string {
+  const perDay = 86_400n * 10n ** BigInt(digits)
+  const time = ((units % perDay) + perDay) % perDay
+  return `${dateText(Number((units - time) / perDay))}T${timeText(time, digits)}`
+}
+
+function padded(value: number | bigint, digits: number): string {
+  return String(value).padStart(digits, '0')
+}

@@ -1,0 +1,71 @@
+import { IcebergError } from '../errors.ts'
+import type { Schema } from '../metadata/schema.ts'
+import type { Field } from '../metadata/type.ts'
+import { explained, streamRows } from '../parquet/duckdb.ts'
+import { metadataColumns, type MetadataColumn } from './metadata-columns.ts'
+import { planContext, planWith, type PlanOptions, type ScanFile, type ScannedTable } from './plan.ts'
+import { assertReadable } from './projection.ts'
+import { valueReader, type ScannedRow } from './row-value.ts'
+import { TableReader, type ReaderOptions, type Selection } from './table-reader.ts'
+
+export interface ScanOptions extends PlanOptions, ReaderOptions {
+  /** Names of the columns that are wanted, in this order. Default: all. */
+  readonly columns?: readonly string[]
+  /** What is wanted besides; it comes after the columns. Default: nothing. */
+  readonly metadataColumns?: readonly MetadataColumn[]
+}
+
+/**
+ * The live rows of a table, or of one of its snapshots, branches and tags, in batches and in no order. Columns that
+ * cannot be read exactly are refused before the first row.
+ */
+export async function* scanRows(table: ScannedTable, options: ScanOptions = {}): AsyncGenerator<ScannedRow[]> {
+  const context = planContext(table.metadata, options)
+  const fields = scannedFields(context.schema, options.columns)
+  assertReadable(fields, table.metadata.location)
+  if (context.snapshot === undefined) return
+  const selection = { fields, metadataColumns: options.metadataColumns ?? [], filter: context.filter }
+  const reader = await TableReader.open(table, context, options)
+  try {
+    for await (const files of planWith(table, options, context)) {
+      for (const file of files) yield* fileRows(reader, file, selection, options.signal)
+    }
+  } finally {
+    await reader.close()
+  }
+}
+
+/** Those of the columns of a schema that are named, in the order of the names. */
+function scannedFields(schema: Schema, names: readonly string[] | undefined): readonly Field[] {
+  if (names === undefined) return schema.fields
+  return names.map((name) => {
+    const found = schema.fields.find((field) => field.name === name)
+    if (found === undefined) throw new IcebergError('scan_invalid', `The table has no column ${name} to scan.`)
+    return found
+  })
+}
+
+async function* fileRows(
+  reader: TableReader,
+  file: ScanFile,
+  selection: Selection,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<ScannedRow[]> {
+  const selected = await reader.select(file, selection)
+  try {
+    const columns = [...selection.fields, ...selection.metadataColumns.map((name) => metadataColumns[name])]
+    const readers = columns.map(({ name, type }) => ({ name, read: valueReader(type) }))
+    const result = await streamRows(reader.connection, selected.sql)
+    for (;;) {
+      signal?.throwIfAborted()
+      const chunk = await explained(result.fetchChunk())
+      if (chunk === null || chunk.rowCount === 0) return
+      const values = chunk.getColumns()
+      yield Array.from({ length: chunk.rowCount }, (_, row) =>
+        Object.fromEntries(readers.map(({ name, read }, at) => [name, read(values[at]?.[row] ?? null)])),
+      )
+    }
+  } finally {
+    await selected.release()
+  }
+}

@@ -1,0 +1,207 @@
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { IcebergError } from '../errors.ts'
+import type { ContentFile } from '../manifests/content-file.ts'
+import { parseNameMapping, type MappedField } from '../metadata/name-mapping.ts'
+import type { Field } from '../metadata/type.ts'
+import { DuckDb, sqlName, type DuckDbOptions } from '../parquet/duckdb.ts'
+import { readFooter, type ParquetFooter } from '../parquet/footer.ts'
+import { withFieldIds, type ParquetColumn } from '../parquet/parquet-column.ts'
+import { parquetTable } from '../parquet/parquet-table.ts'
+import { LocalStorage } from '../storage/local-storage.ts'
+import { Staging, type Staged, type StagingOptions } from '../storage/staging.ts'
+import type { Value } from '../values/value.ts'
+import { DeleteTables } from './delete-tables.ts'
+import { fieldPath, fieldPathSql, type FieldPath } from './field-path.ts'
+import { filteredFields, type BoundFilter } from './filter.ts'
+import { filterSql } from './filter-sql.ts'
+import { lineageSql, type MetadataColumn } from './metadata-columns.ts'
+import type { PlanContext, ScanFile, ScannedTable } from './plan.ts'
+import { columnSql, type FileColumns } from './projection.ts'
+import { nameById, type FieldName } from './sql-value.ts'
+
+/** What is wanted of each file. */
+export interface Selection {
+  /** Columns of the schema that is read, in the order they are to come. */
+  readonly fields: readonly Field[]
+  /** They come after the columns. */
+  readonly metadataColumns: readonly MetadataColumn[]
+  readonly filter?: BoundFilter | undefined
+  /** What columns, and fields of structs, are called in SQL. Default: `f` and the field id. */
+  readonly nameOf?: FieldName
+}
+
+/** The live rows of a file as SQL, good until it is released. */
+export interface SelectedFile {
+  readonly sql: string
+  release(): Promise<void>
+}
+
+export interface ReaderOptions {
+  /** A DuckDB to share. Default: one of its own, with these options, closed with the reader. */
+  readonly duckDb?: DuckDb | DuckDbOptions
+  /** Where remote files are copied to. Default: a folder of its own, removed with the reader. */
+  readonly staging?: Staging | StagingOptions
+  readonly signal?: AbortSignal
+}
+
+/** A local copy, or the file itself, with its columns. */
+export interface OpenFile {
+  readonly path: string
+  readonly columns: readonly ParquetColumn[]
+}
+
+/**
+ * Makes SQL of the files of one table: their live rows, as its schema has them. Close it.
+ * Its connection serves one stream of rows at a time: whatever else is run on it ends the stream.
+ */
+export class TableReader {
+  readonly connection: DuckDBConnection
+  readonly #table: ScannedTable
+  readonly #context: PlanContext
+  readonly #mapping: readonly MappedField[] | undefined
+  readonly #staging: Staging
+  readonly #deletes: DeleteTables
+  readonly #signal: AbortSignal | undefined
+  readonly #closing: readonly (() => void | Promise<void>)[]
+
+  private constructor(
+    parts: { table: ScannedTable; context: PlanContext; staging: Staging; connection: DuckDBConnection },
+    signal: AbortSignal | undefined,
+    closing: readonly (() => void | Promise<void>)[],
+  ) {
+    this.connection = parts.connection
+    this.#table = parts.table
+    this.#context = parts.context
+    this.#staging = parts.staging
+    this.#signal = signal
+    this.#closing = closing
+    const mapping = parts.table.metadata.properties['schema.name-mapping.default']
+    this.#mapping = mapping === undefined ? undefined : parseNameMapping(mapping)
+    const schemas = parts.table.metadata.schemas.toSorted((a, b) => b.schemaId - a.schemaId)
+    this.#deletes = new DeleteTables({
+      connection: parts.connection,
+      storage: parts.table.storage,
+      keyField: (id) => fieldPath(schemas, id),
+      open: (file) => this.open(file),
+      signal,
+    })
+  }
+
+  static async open(table: ScannedTable, context: PlanContext, options: ReaderOptions = {}): Promise<TableReader> {
+    const closing: (() => void | Promise<void>)[] = []
+    try {
+      const duckDb = options.duckDb instanceof DuckDb ? options.duckDb : await DuckDb.open(options.duckDb)
+      if (duckDb !== options.duckDb) closing.unshift(() => duckDb.close())
+      const staging = options.staging instanceof Staging ? options.staging : await Staging.open(options.staging)
+      if (staging !== options.staging) closing.unshift(() => staging.close())
+      const connection = await duckDb.connect()
+      closing.unshift(() => duckDb.disconnect(connection))
+      return new TableReader({ table, context, staging, connection }, options.signal, closing)
+    } catch (error) {
+      for (const close of closing) await close()
+      throw error
+    }
+  }
+
+  /** Ends the connection, with every table that was made on it. */
+  async close(): Promise<void> {
+    for (const close of this.#closing) await close()
+  }
+
+  /** Brings a Parquet file here, and reads its footer. */
+  async open(file: ContentFile): Promise<{ opened: OpenFile; staged: Staged }> {
+    if (file.fileFormat !== 'parquet') {
+      throw new IcebergError(
+        'scan_unsupported',
+        `${file.filePath} is ${file.fileFormat}; only Parquet files are read. Rewrite it as Parquet with another engine.`,
+        { details: { location: file.filePath, format: file.fileFormat } },
+      )
+    }
+    const wanted = { location: file.filePath, size: file.fileSizeInBytes }
+    const staged = await this.#staging.stage(this.#table.storage, [wanted], this.#signal)
+    try {
+      const path = staged.paths[0] as string
+      const local = new LocalStorage()
+      const size = await local.size(path)
+      const footer = await readFooter({ location: file.filePath, size, read: (range) => local.read(path, range) })
+      assertCodecs(footer, file.filePath)
+      return { opened: { path, columns: withFieldIds(footer.columns, this.#mapping, file.filePath) }, staged }
+    } catch (error) {
+      await staged.release()
+      throw error
+    }
+  }
+
+  /** The live rows of a data file. */
+  async select(scanned: ScanFile, selection: Selection): Promise<SelectedFile> {
+    const { opened, staged } = await this.open(scanned.file)
+    const releases = [() => staged.release()]
+    try {
+      const columns: FileColumns = {
+        location: scanned.file.filePath,
+        columns: opened.columns,
+        identityValues: identityValues(scanned.file, this.#context),
+      }
+      const deletes = await this.#deletes.joins(scanned)
+      releases.unshift(() => deletes.release())
+      const sql = this.#sql({ scanned, selection, path: opened.path, columns, deletes })
+      return { sql, release: () => releaseAll(releases) }
+    } catch (error) {
+      await releaseAll(releases)
+      throw error
+    }
+  }
+
+  #sql(file: {
+    scanned: ScanFile
+    selection: Selection
+    path: string
+    columns: FileColumns
+    deletes: { keys: readonly FieldPath[]; joins: readonly string[] }
+  }): string {
+    const { scanned, selection, columns, deletes } = file
+    const { filter, nameOf = nameById } = selection
+    const names = selection.fields.map((field) => sqlName(nameOf(field)))
+    const inner = selection.fields.map((field, index) => `${columnSql(field, columns, nameOf)} as ${names[index]}`)
+    for (const name of selection.metadataColumns) {
+      names.push(sqlName(name))
+      inner.push(`${lineageSql(name, scanned, columns.columns)} as ${sqlName(name)}`)
+    }
+    inner.push('file_row_number as "deleted.pos"')
+    for (const key of deletes.keys) inner.push(`${fieldPathSql(key, columns)} as "deleted.${key.id}"`)
+    for (const id of filter === undefined ? [] : filteredFields(filter)) {
+      const path = fieldPath([this.#context.schema], id)
+      if (path !== undefined) inner.push(`${fieldPathSql(path, columns)} as "wanted.${id}"`)
+    }
+    const rows = `(select ${inner.join(', ')} from ${parquetTable(file.path, columns.columns.length)}) d`
+    const where = filter === undefined ? '' : ` where ${filterSql(filter, (id) => `d."wanted.${id}"`)}`
+    return `select ${names.map((name) => `d.${name}`).join(', ')} from ${[rows, ...deletes.joins].join(' ')}${where}`
+  }
+}
+
+// Both are of the time before Parquet said how they are framed.
+const unreadableCodecs = new Set(['LZ4', 'LZO'])
+
+function assertCodecs({ metadata }: ParquetFooter, location: string): void {
+  const codecs = metadata.row_groups.flatMap(({ columns }) => columns.map((column) => column.meta_data?.codec ?? ''))
+  const refused = codecs.find((codec) => unreadableCodecs.has(codec))
+  if (refused === undefined) return
+  throw new IcebergError(
+    'scan_unsupported',
+    `${location} is compressed with ${refused}, which DuckDB does not read. Rewrite it with zstd, snappy, gzip, brotli or lz4_raw.`,
+    { details: { location, codec: refused } },
+  )
+}
+
+async function releaseAll(releases: readonly (() => Promise<void>)[]): Promise<void> {
+  for (const release of releases) await release()
+}
+
+function identityValues(file: ContentFile, context: PlanContext): ReadonlyMap<number, Value | null> {
+  const values = new Map<number, Value | null>()
+  for (const [index, field] of context.specOf(file.specId).spec.fields.entries()) {
+    const value = file.partition[index]
+    if (field.transform.name === 'identity' && value !== undefined) values.set(field.sourceId, value)
+  }
+  return values
+}

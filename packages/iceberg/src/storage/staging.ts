@@ -1,0 +1,207 @@
+import { randomUUID } from 'node:crypto'
+import { mkdir, open, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { IcebergError } from '../errors.ts'
+import { forEachLimited, partsOf } from './each.ts'
+import { pathOf } from './local-storage.ts'
+import { parseLocation } from './location.ts'
+import { isRunning, ownTag } from './process-tag.ts'
+import type { Storage } from './storage.ts'
+
+// DuckDB reads local files only. Remote ones are copied to a folder of this process, `fencepost-staging-<tag>-<id>`,
+// which goes with the process: `close()` removes it, and the next staging to be opened removes those of the dead.
+
+const prefix = 'fencepost-staging-'
+
+export interface StagingOptions {
+  /** Where the folder of this process is made. Default: the system's folder for temporary files. */
+  folder?: string
+  /** Bytes that may be on disk at the same time. Who asks for more waits for others to release. Default 10 GiB. */
+  maxBytes?: number
+  /** Bytes of one ranged read. Default 16 MiB. */
+  partBytes?: number
+  /** Ranged reads under way for one file. Default 4. */
+  parallelParts?: number
+}
+
+/** Files on the local disk, until they are released. */
+export interface Staged {
+  /** In the order they were asked for. */
+  readonly paths: readonly string[]
+  /** Removes the copies; what was local all along stays. */
+  release(): Promise<void>
+}
+
+export interface FileToStage {
+  readonly location: string
+  /** When it is known, to spare asking the storage. */
+  readonly size?: number
+}
+
+interface Waiting {
+  bytes: number
+  go: () => void
+}
+
+/** A bounded folder of local copies. */
+export class Staging {
+  readonly folder: string
+  readonly #options: Required<Omit<StagingOptions, 'folder'>>
+  #usedBytes = 0
+  readonly #waiting: Waiting[] = []
+
+  private constructor(folder: string, options: StagingOptions) {
+    this.folder = folder
+    this.#options = {
+      maxBytes: options.maxBytes ?? 10 * 1024 ** 3,
+      partBytes: options.partBytes ?? 16 * 1024 ** 2,
+      parallelParts: options.parallelParts ?? 4,
+    }
+  }
+
+  /** Makes the folder, and removes those of processes that have ended without doing so. */
+  static async open(options: StagingOptions = {}): Promise<Staging> {
+    const parent = options.folder ?? tmpdir()
+    await mkdir(parent, { recursive: true })
+    await removeLeftovers(parent)
+    const folder = join(parent, `${prefix}${ownTag()}-${randomUUID().slice(0, 8)}`)
+    await mkdir(folder, { mode: 0o700 })
+    return new Staging(folder, options)
+  }
+
+  get usedBytes(): number {
+    return this.#usedBytes
+  }
+
+  /**
+   * Copies remote files here; local ones are used where they are. All of a call are admitted together, so that two
+   * callers that each hold a part of the room cannot wait for each other: ask for everything in one call.
+   */
+  async stage(storage: Storage, files: readonly FileToStage[], signal?: AbortSignal): Promise<Staged> {
+    const sized = await Promise.all(files.map((file) => this.#sized(storage, file)))
+    const bytes = sized.reduce((sum, { size }) => sum + size, 0)
+    const release = await this.#admit(bytes, signal)
+    const copies = sized.filter(({ remote }) => remote).map(({ path }) => path)
+    const staged: Staged = { paths: sized.map(({ path }) => path), release: once(() => this.#remove(copies, release)) }
+    try {
+      for (const { location, remote, path, size } of sized) {
+        signal?.throwIfAborted()
+        if (remote) await this.#copy(storage, location, path, size)
+      }
+      return staged
+    } catch (error) {
+      await staged.release()
+      throw error
+    }
+  }
+
+  /** A path for a file that is to be written here, with `bytes` of room kept for it. */
+  async reserve(bytes: number, extension = '', signal?: AbortSignal): Promise<Staged> {
+    const release = await this.#admit(bytes, signal)
+    const path = join(this.folder, `${randomUUID()}${extension}`)
+    return { paths: [path], release: once(() => this.#remove([path], release)) }
+  }
+
+  /** Removes the folder with everything in it. */
+  async close(): Promise<void> {
+    await rm(this.folder, { recursive: true, force: true })
+  }
+
+  async #sized(storage: Storage, { location, size }: FileToStage) {
+    const local = localPathOf(storage, location)
+    const remote = local === undefined
+    if (!remote) return { location, remote, path: local, size: 0 }
+    const path = join(this.folder, `${randomUUID()}${extensionOf(location)}`)
+    return { location, remote, path, size: size ?? (await storage.size(location)) }
+  }
+
+  async #copy(storage: Storage, location: string, path: string, size: number): Promise<void> {
+    const { partBytes, parallelParts } = this.#options
+    const file = await open(path, 'wx')
+    try {
+      await forEachLimited(partsOf(0, size, partBytes), parallelParts, async (part) => {
+        const bytes = await storage.read(location, part)
+        for (let done = 0; done < bytes.length;) {
+          done += (await file.write(bytes, done, bytes.length - done, part.offset + done)).bytesWritten
+        }
+      })
+    } finally {
+      await file.close()
+    }
+  }
+
+  /** Waits for room, first come first served, and returns how to give it back. */
+  async #admit(bytes: number, signal: AbortSignal | undefined): Promise<() => void> {
+    const { maxBytes } = this.#options
+    if (bytes > maxBytes) {
+      throw new IcebergError(
+        'staging_full',
+        `Files of ${bytes} bytes are to be staged together and ${maxBytes} are allowed: raise maxBytes, or work on fewer files.`,
+        { details: { bytes, maxBytes } },
+      )
+    }
+    signal?.throwIfAborted()
+    if (this.#waiting.length > 0 || this.#usedBytes + bytes > maxBytes) await this.#wait(bytes, signal)
+    else this.#usedBytes += bytes
+    return () => {
+      this.#usedBytes -= bytes
+      this.#letIn()
+    }
+  }
+
+  #wait(bytes: number, signal: AbortSignal | undefined): Promise<void> {
+    return new Promise<void>((resolve, reject) => {
+      const giveUp = (): void => {
+        this.#waiting.splice(this.#waiting.indexOf(waiting), 1)
+        this.#letIn()
+        reject(signal?.reason as Error)
+      }
+      const go = (): void => {
+        signal?.removeEventListener('abort', giveUp)
+        resolve()
+      }
+      const waiting = { bytes, go }
+      this.#waiting.push(waiting)
+      signal?.addEventListener('abort', giveUp, { once: true })
+    })
+  }
+
+  #letIn(): void {
+    for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
+      if (this.#usedBytes + next.bytes > this.#options.maxBytes) return
+      this.#usedBytes += next.bytes
+      this.#waiting.shift()
+      next.go()
+    }
+  }
+
+  async #remove(paths: readonly string[], release: () => void): Promise<void> {
+    for (const path of paths) await rm(path, { force: true })
+    release()
+  }
+}
+
+function localPathOf(storage: Storage, location: string): string | undefined {
+  if (storage.localPath !== undefined) return storage.localPath(location)
+  return parseLocation(location).scheme === 'file' ? pathOf(location) : undefined
+}
+
+async function removeLeftovers(parent: string): Promise<void> {
+  for (const name of await readdir(parent)) {
+    const tag = name.startsWith(prefix) ? name.slice(prefix.length) : undefined
+    // Another process may be removing the same, and what another user left is not ours to remove.
+    if (tag !== undefined && !isRunning(tag))
+      await rm(join(parent, name), { recursive: true, force: true }).catch(() => {})
+  }
+}
+
+/** DuckDB looks at the end of a name. */
+function extensionOf(location: string): string {
+  return /\.[A-Za-z0-9]{1,10}$/.exec(location)?.[0] ?? ''
+}
+
+function once(work: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | undefined
+  return () => (done ??= work())
+}

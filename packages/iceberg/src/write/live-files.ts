@@ -1,0 +1,62 @@
+import type { LoadedTable } from '../catalogs/catalog.ts'
+import type { ManifestEntry } from '../manifests/content-file.ts'
+import type { ManifestFile } from '../manifests/manifest-file.ts'
+import { partitionType } from '../manifests/partition-type.ts'
+import { readManifest, type ReadManifestOptions } from '../manifests/read-manifest.ts'
+import type { Snapshot } from '../metadata/snapshot.ts'
+import { manifestsOf as manifestsOfSnapshot } from '../scan/plan.ts'
+import { partitionSpecOf, schemaOf } from '../metadata/table-metadata.ts'
+
+/** The manifests of a snapshot; none of a table without one. */
+export async function manifestsOf(table: LoadedTable, snapshot: Snapshot | undefined): Promise<ManifestFile[]> {
+  if (snapshot === undefined) return []
+  if (snapshot.manifestList !== undefined) return await manifestsOfSnapshot(table, snapshot)
+  return await Promise.all((snapshot.manifests ?? []).map((path) => describeManifest(table, path, snapshot.snapshotId)))
+}
+
+/** Old snapshots of v1 name their manifests and say nothing of them: what a manifest list would say is counted. */
+async function describeManifest(table: LoadedTable, manifestPath: string, snapshotId: bigint): Promise<ManifestFile> {
+  const content = await table.storage.read(manifestPath)
+  const entries = readManifest(
+    content,
+    { manifestPath, addedSnapshotId: snapshotId },
+    { deleted: true, statistics: false },
+  )
+  const count = (status: ManifestEntry['status']): { files: number; rows: number } => {
+    const of = entries.filter((entry) => entry.status === status)
+    return { files: of.length, rows: of.reduce((sum, entry) => sum + entry.file.recordCount, 0) }
+  }
+  const [added, existing, deleted] = [count('added'), count('existing'), count('deleted')]
+  return {
+    manifestPath,
+    manifestLength: content.length,
+    partitionSpecId: entries[0]?.file.specId ?? 0,
+    content: 'data',
+    sequenceNumber: 0n,
+    minSequenceNumber: 0n,
+    addedSnapshotId: entries[0]?.snapshotId ?? snapshotId,
+    addedFilesCount: added.files,
+    existingFilesCount: existing.files,
+    deletedFilesCount: deleted.files,
+    addedRowsCount: added.rows,
+    existingRowsCount: existing.rows,
+    deletedRowsCount: deleted.rows,
+  }
+}
+
+/** The entries of a manifest, with partition values typed by the table's own spec. */
+export async function entriesOf(
+  table: LoadedTable,
+  manifest: ManifestFile,
+  options: Omit<ReadManifestOptions, 'partition'> = {},
+): Promise<ManifestEntry[]> {
+  const { storage } = table
+  const partition = partitionTypesOf(table, manifest.partitionSpecId)
+  return readManifest(await storage.read(manifest.manifestPath), manifest, { ...options, partition })
+}
+
+/** The types of a spec's partition values, also where the current schema has lost their columns. */
+export function partitionTypesOf(table: LoadedTable, specId: number) {
+  const { metadata } = table
+  return partitionType(partitionSpecOf(metadata, specId), [schemaOf(metadata), ...metadata.schemas.toReversed()])
+}

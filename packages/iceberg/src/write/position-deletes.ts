@@ -1,0 +1,258 @@
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm, writeFile as writeLocal } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { tableName, type LoadedTable } from '../catalogs/catalog.ts'
+import { IcebergError } from '../errors.ts'
+import { fileKey, type ContentFile, type ManifestEntry } from '../manifests/content-file.ts'
+import type { Snapshot } from '../metadata/snapshot.ts'
+import type { Field } from '../metadata/type.ts'
+import { explained, sqlText, type DuckDb } from '../parquet/duckdb.ts'
+import { loadRows } from '../parquet/load-rows.ts'
+import type { MetricsMode } from '../parquet/metrics-modes.ts'
+import { parseDeletionVector } from '../puffin/deletion-vector.ts'
+import { PositionSet } from '../puffin/position-set.ts'
+import { writeDeletionVectors } from '../puffin/write-deletion-vectors.ts'
+import type { SnapshotChange } from './build-snapshot.ts'
+import { newDataLocation } from './data-location.ts'
+import { entriesOf, manifestsOf } from './live-files.ts'
+import { partitionKey } from '../scan/delete-index.ts'
+import { writeFile, type FileKind } from './write-files.ts'
+
+/** Rows by the file they are in and their position there, from 0. */
+export type Positions = ReadonlyMap<string, Iterable<number>>
+
+const pathId = 2_147_483_546
+const positionId = 2_147_483_545
+const fields: readonly Field[] = [
+  { id: pathId, name: 'file_path', required: true, type: { type: 'string' } },
+  { id: positionId, name: 'pos', required: true, type: { type: 'long' } },
+]
+// Never cut: readers tell by equal bounds of the path that a file of deletes is for one data file.
+const modes = new Map<number, MetricsMode>([
+  [pathId, { mode: 'full' }],
+  [positionId, { mode: 'full' }],
+])
+
+/**
+ * What deletes rows by their position: deletion vectors in v3, files of positions in v2, for each data file or for each
+ * partition. Fails when a data file is no longer there: its rows may be in another by now.
+ */
+export async function positionDeletes(
+  duckdb: DuckDb,
+  table: LoadedTable,
+  head: Snapshot | undefined,
+  positions: Positions,
+  granularity: 'file' | 'partition',
+): Promise<SnapshotChange> {
+  const { formatVersion } = table.metadata
+  if (formatVersion === 1) {
+    throw new IcebergError(
+      'metadata_unsupported',
+      `Rows of ${tableName(table.identifier)} cannot be deleted by position: its format version is 1. Upgrade it first.`,
+    )
+  }
+  const targets = await targetsOf(table, head, positions)
+  if (targets.length === 0) return { added: [] }
+  if (formatVersion === 2) {
+    return { added: await writePositionFiles(duckdb, table, targets, granularity), operation: 'delete' }
+  }
+  return await mergeVectors(duckdb, table, head, targets)
+}
+
+interface Target {
+  readonly entry: ManifestEntry
+  readonly positions: PositionSet
+}
+
+async function targetsOf(table: LoadedTable, head: Snapshot | undefined, positions: Positions): Promise<Target[]> {
+  const wanted = new Map([...positions].map(([path, list]) => [path, new PositionSet(list)]))
+  const targets: Target[] = []
+  for (const manifest of await manifestsOf(table, head)) {
+    if (manifest.content !== 'data' || targets.length === wanted.size) continue
+    for (const entry of await entriesOf(table, manifest, { statistics: false })) {
+      const set = wanted.get(entry.file.filePath)
+      if (set !== undefined) targets.push({ entry, positions: checked(entry.file, set) })
+    }
+  }
+  const found = new Set(targets.map(({ entry }) => entry.file.filePath))
+  for (const path of wanted.keys()) if (!found.has(path)) throw notLive(table, path)
+  return targets.filter((target) => target.positions.size > 0)
+}
+
+function checked(file: ContentFile, positions: PositionSet): PositionSet {
+  for (const position of positions) {
+    if (position >= file.recordCount) {
+      throw new IcebergError(
+        'value_invalid',
+        `${file.filePath} has no row ${position}: it has ${file.recordCount} rows`,
+      )
+    }
+  }
+  return positions
+}
+
+export function notLive(table: LoadedTable, path: string): IcebergError {
+  return new IcebergError(
+    'file_not_live',
+    `${path} is not among the files of ${tableName(table.identifier)}, or no longer: another commit may have rewritten it. ` +
+      'Find the rows anew.',
+    { details: { table: tableName(table.identifier), file: path } },
+  )
+}
+
+async function writePositionFiles(
+  duckdb: DuckDb,
+  table: LoadedTable,
+  targets: readonly Target[],
+  granularity: 'file' | 'partition',
+): Promise<ContentFile[]> {
+  const groups = new Map<string, Target[]>()
+  for (const target of targets) {
+    const { file } = target.entry
+    const key = granularity === 'file' ? file.filePath : partitionKey(file.specId, file.partition)
+    groups.set(key, [...(groups.get(key) ?? []), target])
+  }
+  const written: ContentFile[] = []
+  return await duckdb.using(async (connection) => {
+    const numbered = [...groups.values()].map((group, part) => ({ group, part }))
+    const parts = new Map(
+      numbered.flatMap(({ group, part }) => group.map((t) => [t.entry.file.filePath, part] as const)),
+    )
+    await loadRows(
+      connection,
+      'new_deletes',
+      fields,
+      rowsOf(targets),
+      (row) => parts.get(String(row['file_path'])) ?? -1,
+    )
+    try {
+      for (const { group, part } of numbered) {
+        const file = group[0]?.entry.file
+        if (file === undefined) continue
+        const kind: FileKind = { content: 'position-deletes', fields, modes, specId: file.specId }
+        const select = `select c0 as file_path, c1 as pos from new_deletes where part = ${part} order by c0, c1`
+        const made = await writeFile(connection, table, kind, select, file.partition)
+        written.push(group.length === 1 ? { ...made, referencedDataFile: file.filePath } : made)
+      }
+      return written
+    } catch (error) {
+      await table.storage.delete(written.map((file) => file.filePath))
+      throw error
+    }
+  })
+}
+
+function* rowsOf(targets: readonly Target[]): Generator<{ file_path: string; pos: bigint }> {
+  for (const { entry, positions } of targets) {
+    for (const position of positions) yield { file_path: entry.file.filePath, pos: BigInt(position) }
+  }
+}
+
+/** A data file has one vector at most: what it has already, also in files from before v3, goes into the new one. */
+async function mergeVectors(
+  duckdb: DuckDb,
+  table: LoadedTable,
+  head: Snapshot | undefined,
+  targets: readonly Target[],
+): Promise<SnapshotChange> {
+  const byPath = new Map(targets.map((target) => [target.entry.file.filePath, target]))
+  const replaced = new Set<string>()
+  for (const { file, sequenceNumber } of await positionDeleteEntries(table, head)) {
+    const only = onlyTarget(file)
+    const target = only === undefined ? undefined : byPath.get(only)
+    if (file.contentOffset !== undefined) {
+      if (target === undefined) continue
+      target.positions.addAll(await readVector(table, file))
+      replaced.add(fileKey(file))
+      continue
+    }
+    const concerned = targets.filter((t) => concerns(file, sequenceNumber, t, only))
+    if (concerned.length === 0) continue
+    const read = await readPositions(duckdb, table, file)
+    for (const { entry, positions } of concerned) positions.addAll(read.get(entry.file.filePath) ?? [])
+    if (target !== undefined) replaced.add(fileKey(file))
+  }
+  const vectors = targets.map(({ entry, positions }) => [entry.file.filePath, positions] as const)
+  const { content, vectors: written } = writeDeletionVectors(vectors, { 'created-by': 'fencepost' })
+  const filePath = newDataLocation(table.metadata, '', '-deletes.puffin')
+  await table.storage.write(filePath, content, { exclusive: true })
+  const added = written.map((vector): ContentFile => {
+    const { specId, partition } = byPath.get(vector.referencedDataFile)?.entry.file ?? { specId: -1, partition: [] }
+    return {
+      content: 'position-deletes',
+      filePath,
+      fileFormat: 'puffin',
+      specId,
+      partition,
+      recordCount: vector.cardinality,
+      fileSizeInBytes: content.length,
+      referencedDataFile: vector.referencedDataFile,
+      contentOffset: vector.contentOffset,
+      contentSizeInBytes: vector.contentSizeInBytes,
+    }
+  })
+  return {
+    added,
+    removes: ({ file }) => replaced.has(fileKey(file)),
+    mayRemoveFrom: (manifest) => replaced.size > 0 && manifest.content === 'deletes',
+    operation: 'delete',
+    files: [filePath],
+  }
+}
+
+async function positionDeleteEntries(table: LoadedTable, head: Snapshot | undefined): Promise<ManifestEntry[]> {
+  const entries: ManifestEntry[] = []
+  for (const manifest of await manifestsOf(table, head)) {
+    if (manifest.content !== 'deletes') continue
+    for (const entry of await entriesOf(table, manifest)) {
+      if (entry.file.content === 'position-deletes') entries.push(entry)
+    }
+  }
+  return entries
+}
+
+/** The one data file that deletes are for, as they say or as the bounds of their paths show. */
+function onlyTarget(file: ContentFile): string | undefined {
+  if (file.referencedDataFile !== undefined) return file.referencedDataFile
+  const [lower, upper] = [file.lowerBounds?.get(pathId), file.upperBounds?.get(pathId)]
+  if (lower === undefined || upper === undefined || Buffer.compare(lower, upper) !== 0) return undefined
+  return Buffer.from(lower).toString('utf8')
+}
+
+function concerns(file: ContentFile, sequenceNumber: bigint, target: Target, only: string | undefined): boolean {
+  const data = target.entry
+  if (data.sequenceNumber > sequenceNumber) return false
+  if (only !== undefined) return only === data.file.filePath
+  return partitionKey(file.specId, file.partition) === partitionKey(data.file.specId, data.file.partition)
+}
+
+async function readVector(table: LoadedTable, file: ContentFile): Promise<PositionSet> {
+  const range = { offset: file.contentOffset ?? 0, length: file.contentSizeInBytes ?? 0 }
+  return parseDeletionVector(await table.storage.read(file.filePath, range))
+}
+
+async function readPositions(duckdb: DuckDb, table: LoadedTable, file: ContentFile): Promise<Map<string, number[]>> {
+  if (file.fileFormat.toLowerCase() !== 'parquet') {
+    throw new IcebergError(
+      'parquet_invalid',
+      `${file.filePath} holds deletes as ${file.fileFormat}; only parquet can be read`,
+    )
+  }
+  const folder = await mkdtemp(join(tmpdir(), 'fencepost-deletes-'))
+  try {
+    const path = join(folder, `${randomUUID()}.parquet`)
+    await writeLocal(path, await table.storage.read(file.filePath))
+    const sql = `select file_path, pos::double as pos from read_parquet(${sqlText(path)})`
+    const rows = await duckdb.using(async (c) => (await explained(c.runAndReadAll(sql))).getRows())
+    const positions = new Map<string, number[]>()
+    for (const [target, position] of rows) {
+      const list = positions.get(String(target)) ?? []
+      list.push(Number(position))
+      positions.set(String(target), list)
+    }
+    return positions
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,286 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import {
+  commitTable,
+  HadoopCatalog,
+  IcebergError,
+  LocalStorage,
+  retrySettingsOf,
+  type Catalog,
+  type CommitRequest,
+  type CommitResult,
+  type LoadedTable,
+  type TableIdentifier,
+} from '../../src/index.ts'
+import { pauseMs } from '../../src/commit/retry-settings.ts'
+import { buildAppend, chainOf, newTable } from '../catalogs/tables.ts'
+
+let root: string
+let count = 0
+let sound: HadoopCatalog
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'fencepost-commit-'))
+})
+afterAll(() => rm(root, { recursive: true, force: true }))
+
+const identifier: TableIdentifier = { namespace: ['db'], name: 't' }
+const storage = new LocalStorage()
+const pause = async (): Promise<void> => {}
+beforeEach(async () => {
+  sound = new HadoopCatalog({ name: 'files', warehouse: `${root}/${(count += 1)}` })
+  await sound.createNamespace(['db'])
+  await sound.createTable(identifier, newTable)
+})
+
+type Commit = (table: LoadedTable, request: CommitRequest, n: number) => Promise<CommitResult>
+
+/** The sound catalog with another way to commit. */
+function committing(commit: Commit): Catalog {
+  let n = 0
+  return new Proxy<Catalog>(sound, {
+    get(target, key) {
+      if (key === 'commit') return (t: LoadedTable, r: CommitRequest) => commit(t, r, (n += 1))
+      const value = Reflect.get(target, key) as unknown
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+}
+
+const unknown: CommitResult = { outcome: 'unknown', error: new IcebergError('commit_unknown', 'no answer') }
+const commitBy = async (others: string): Promise<void> => {
+  const now = await sound.loadTable(identifier)
+  await sound.commit(now, await buildAppend(now, others))
+}
+const exists = (files: readonly string[]): Promise<boolean[]> => Promise.all(files.map((f) => storage.exists(f)))
+
+/** Builds appends, and remembers every file of every try. */
+function appends(before?: (attempt: number) => Promise<void>) {
+  const files: string[] = []
+  const ids: bigint[] = []
+  const build = async (table: LoadedTable, attempt: number) => {
+    const built = await buildAppend(table, 'ours')
+    files.push(...built.files)
+    ids.push(built.snapshotId)
+    await before?.(attempt)
+    return built
+  }
+  return { build, files, ids }
+}
+
+describe('a commit', () => {
+  test('is built again from the fresh table after a conflict, and leaves nothing of the lost tries', async () => {
+    const { build, files, ids } = appends(async (attempt) => {
+      if (attempt <= 2) await commitBy('theirs')
+    })
+    const outcome = await commitTable(sound, identifier, build, { pause })
+    expect(outcome).toMatchObject({ outcome: 'applied', attempts: 3 })
+    expect(await exists(files)).toEqual([false, false, true])
+    expect(chainOf(await sound.loadTable(identifier))[0]).toBe(ids[2])
+  })
+
+  test('gives up after as many tries as the table says, and removes all it made', async () => {
+    const { build, files } = appends(() => commitBy('theirs'))
+    const outcome = await commitTable(sound, identifier, build, { pause })
+    expect(outcome).toMatchObject({ outcome: 'not_applied', why: 'conflict', attempts: 5, leftOver: [] })
+    expect(await exists(files)).toEqual([false, false, false, false, false])
+  })
+
+  test('a file that several tries use is kept when the last of them is applied', async () => {
+    const shared = `${root}/${count}/shared.avro`
+    await storage.write(shared, Buffer.from('x'))
+    const { build } = appends(async (attempt) => {
+      if (attempt === 1) await commitBy('theirs')
+    })
+    const outcome = await commitTable(
+      sound,
+      identifier,
+      async (t, n) => {
+        const built = await build(t, n)
+        return { ...built, files: [...built.files, shared] }
+      },
+      { pause },
+    )
+    expect(outcome.outcome).toBe('applied')
+    expect(await storage.exists(shared)).toBe(true)
+  })
+
+  test('that its guard refuses is not tried again, and its files are removed', async () => {
+    const { build, files } = appends()
+    const guard = async (): Promise<void> => {
+      throw new Error('the fence is lost')
+    }
+    const outcome = await commitTable(sound, identifier, build, { guard, pause })
+    expect(outcome).toMatchObject({ outcome: 'not_applied', why: 'refused', attempts: 1 })
+    expect(await exists(files)).toEqual([false])
+  })
+
+  test('with nothing left to do changes nothing', async () => {
+    const before = await sound.loadTable(identifier)
+    const outcome = await commitTable(sound, identifier, async () => undefined, { pause })
+    expect(outcome).toMatchObject({ outcome: 'not_applied', why: 'nothing_to_do' })
+    expect((await sound.loadTable(identifier)).metadataLocation).toBe(before.metadataLocation)
+  })
+
+  test('an error of the builder is thrown, and earlier tries are cleaned up', async () => {
+    const { build, files } = appends(() => commitBy('theirs'))
+    const failing = commitTable(
+      sound,
+      identifier,
+      async (t, n) => {
+        if (n === 2) throw new Error('the rows have changed')
+        return build(t, n)
+      },
+      { pause },
+    )
+    await expect(failing).rejects.toThrow('the rows have changed')
+    expect(await exists(files)).toEqual([false])
+  })
+})
+
+describe('a commit of unknown outcome', () => {
+  test('that was applied is found by its snapshot', async () => {
+    const catalog = committing(async (t, r) => (await sound.commit(t, r), unknown))
+    const { build, files } = appends()
+    expect(await commitTable(catalog, identifier, build, { pause })).toMatchObject({ outcome: 'applied', attempts: 1 })
+    expect(await exists(files)).toEqual([true])
+  })
+
+  test('that was applied is found though others have committed since', async () => {
+    const catalog = committing(async (t, r) => {
+      await sound.commit(t, r)
+      await commitBy('theirs')
+      return unknown
+    })
+    const { build, ids } = appends()
+    expect((await commitTable(catalog, identifier, build, { pause })).outcome).toBe('applied')
+    expect(chainOf(await sound.loadTable(identifier))).toContain(ids[0])
+  })
+
+  test('that was applied and whose snapshot was expired since is found in the history', async () => {
+    const catalog = committing(async (t, r) => {
+      await sound.commit(t, r)
+      const ours = (await sound.loadTable(identifier)).metadata.currentSnapshotId ?? 0n
+      await commitBy('theirs')
+      const now = await sound.loadTable(identifier)
+      const updates = [{ action: 'remove-snapshots', snapshotIds: [ours] }] as const
+      await sound.commit(now, { requirements: [], updates })
+      return unknown
+    })
+    expect((await commitTable(catalog, identifier, appends().build, { pause })).outcome).toBe('applied')
+  })
+
+  test('that was not applied is sent again, the very same, and applied once', async () => {
+    const keys: (string | undefined)[] = []
+    const catalog = committing(async (t, r, n) => {
+      keys.push(r.idempotencyKey)
+      return n === 1 ? unknown : sound.commit(t, r)
+    })
+    const { build, ids } = appends()
+    expect(await commitTable(catalog, identifier, build, { pause })).toMatchObject({ outcome: 'applied', attempts: 1 })
+    expect(chainOf(await sound.loadTable(identifier))).toEqual(ids)
+    expect(new Set(keys).size).toBe(1)
+  })
+
+  test('that arrives late, while it is being sent again, is applied once', async () => {
+    let late: (() => Promise<unknown>) | undefined
+    const catalog = committing(async (t, r, n) => {
+      if (n > 1) {
+        await late?.()
+        return sound.commit(t, r)
+      }
+      late = () => sound.commit(t, r)
+      return unknown
+    })
+    const { build, ids, files } = appends()
+    expect((await commitTable(catalog, identifier, build, { pause })).outcome).toBe('applied')
+    expect(chainOf(await sound.loadTable(identifier))).toEqual(ids)
+    expect(await exists(files)).toEqual([true])
+  })
+
+  test('that others have overtaken is built anew, and its files stay', async () => {
+    const catalog = committing(async (t, r, n) => {
+      if (n > 1) return sound.commit(t, r)
+      await commitBy('theirs')
+      return unknown
+    })
+    const { build, files, ids } = appends()
+    expect(await commitTable(catalog, identifier, build, { pause })).toMatchObject({ outcome: 'applied', attempts: 2 })
+    expect(await exists(files)).toEqual([true, true])
+    expect(chainOf(await sound.loadTable(identifier))[0]).toBe(ids[1])
+  })
+
+  test('that cannot be found out stays unknown, and nothing is removed', async () => {
+    const catalog = committing(async () => unknown)
+    const { build, files } = appends()
+    const outcome = await commitTable(catalog, identifier, build, { pause })
+    expect(outcome).toMatchObject({ outcome: 'unknown', files, error: { code: 'commit_unknown' } })
+    expect(await exists(files)).toEqual([true])
+  })
+
+  test('is not sent again past its guard', async () => {
+    let asked = 0
+    const catalog = committing(async (t, r, n) => (n === 1 ? unknown : sound.commit(t, r)))
+    const guard = async (): Promise<void> => {
+      asked += 1
+      throw new Error('the fence is lost')
+    }
+    const { build, files } = appends()
+    expect((await commitTable(catalog, identifier, build, { guard, pause })).outcome).toBe('unknown')
+    expect(asked).toBe(1)
+    expect(await exists(files)).toEqual([true])
+    expect((await sound.loadTable(identifier)).metadata.snapshots).toEqual([])
+  })
+
+  test('without a snapshot is found by its effect', async () => {
+    const catalog = committing(async (t, r) => (await sound.commit(t, r), unknown))
+    const build = async () => ({
+      files: [],
+      requirements: [],
+      updates: [{ action: 'set-properties', updates: { a: 'b' } } as const],
+    })
+    expect((await commitTable(catalog, identifier, build, { pause })).outcome).toBe('applied')
+  })
+})
+
+describe('pauses between tries', () => {
+  test('follow the properties of the table', () => {
+    const properties = {
+      'commit.retry.num-retries': '7',
+      'commit.retry.min-wait-ms': '10',
+      'commit.retry.max-wait-ms': '35',
+      'commit.retry.total-timeout-ms': '1000',
+    }
+    const settings = retrySettingsOf({ properties })
+    expect(settings).toEqual({ retries: 7, minWaitMs: 10, maxWaitMs: 35, totalMs: 1000 })
+    expect([1, 2, 3, 9].map((n) => pauseMs(settings, n, () => 1))).toEqual([10, 20, 35, 35])
+    expect(pauseMs(settings, 1, () => 0)).toBe(5)
+    expect(retrySettingsOf({ properties: { 'commit.retry.num-retries': 'many' } })).toEqual({
+      retries: 4,
+      minWaitMs: 100,
+      maxWaitMs: 60_000,
+      totalMs: 1_800_000,
+    })
+  })
+
+  test('end the tries when the time of the table is over', async () => {
+    const table = await sound.loadTable(identifier)
+    const updates = [{ action: 'set-properties', updates: { 'commit.retry.total-timeout-ms': '0' } }] as const
+    await sound.commit(table, { requirements: [], updates })
+    const { build } = appends(() => commitBy('theirs'))
+    expect(await commitTable(sound, identifier, build, { pause })).toMatchObject({ why: 'conflict', attempts: 1 })
+  })
+
+  test('are as long as a busy catalog asks', async () => {
+    const waited: number[] = []
+    const error = new IcebergError('catalog_unavailable', 'busy')
+    const catalog = committing(async (t, r, n) =>
+      n === 1 ? { outcome: 'not_applied', why: 'unavailable', error, retryAfterMs: 12_345 } : sound.commit(t, r),
+    )
+    const { build } = appends()
+    const outcome = await commitTable(catalog, identifier, build, { pause: async (ms) => void waited.push(ms) })
+    expect(outcome.outcome).toBe('applied')
+    expect(waited).toEqual([12_345])
+  })
+})

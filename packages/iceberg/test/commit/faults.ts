@@ -1,0 +1,95 @@
+import type pg from 'pg'
+import { IcebergError, type FolderStorage, type ListedFile } from '../../src/index.ts'
+
+/** `before`: it fails and nothing happened; `after`: it was done, and fails all the same; `down`: so do all after it. */
+export type FaultMode = 'before' | 'after' | 'down'
+
+/** Fails the n-th call that is made through it. */
+export class Fault {
+  calls = 0
+  readonly names: string[] = []
+  readonly #at: number
+  readonly #mode: FaultMode
+
+  constructor(at: number, mode: FaultMode) {
+    this.#at = at
+    this.#mode = mode
+  }
+
+  /** Whether every call that was to fail has been made. */
+  get reached(): boolean {
+    return this.calls >= this.#at
+  }
+
+  async call<T>(name: string, work: () => Promise<T>, error: () => Error): Promise<T> {
+    this.calls += 1
+    this.names.push(name)
+    const hit = this.#mode === 'down' ? this.calls >= this.#at : this.calls === this.#at
+    if (!hit) return work()
+    if (this.#mode === 'after') await work()
+    throw error()
+  }
+}
+
+const storageError = (): Error => new IcebergError('storage_failed', 'the storage broke, as the test wants it')
+
+export function faultyStorage(inner: FolderStorage, fault: Fault): FolderStorage {
+  const call = <T>(name: string, work: () => Promise<T>): Promise<T> => fault.call(name, work, storageError)
+  return {
+    read: (location, range) => call('read', () => inner.read(location, range)),
+    size: (location) => call('size', () => inner.size(location)),
+    write: (location, content, options) => call('write', () => inner.write(location, content, options)),
+    exists: (location) => call('exists', () => inner.exists(location)),
+    delete: (locations) => call('delete', () => inner.delete(locations)),
+    folders: (folder) => call('folders', () => inner.folders(folder)),
+    makeFolder: (folder) => call('makeFolder', () => inner.makeFolder(folder)),
+    removeFolder: (folder) => call('removeFolder', () => inner.removeFolder(folder)),
+    folderExists: (folder) => call('folderExists', () => inner.folderExists(folder)),
+    list: (folder) => partialList(inner.list(folder), call),
+  }
+}
+
+/** A listing that breaks does so half way: after its first file. */
+async function* partialList(
+  inner: AsyncIterable<ListedFile>,
+  call: (name: string, work: () => Promise<void>) => Promise<void>,
+): AsyncGenerator<ListedFile> {
+  let n = 0
+  for await (const file of inner) {
+    if ((n += 1) === 2) await call('list', async () => {})
+    yield file
+  }
+}
+
+const connectionError = (): Error =>
+  Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' })
+
+/** A pool whose statements fail, on clients that are taken from it too. */
+export function faultyPool(pool: pg.Pool, fault: Fault): pg.Pool {
+  const statement =
+    (query: (...args: unknown[]) => Promise<unknown>) =>
+    (...args: unknown[]): Promise<unknown> =>
+      fault.call(`sql ${String(args[0]).trim().split(/\s/)[0]}`, () => query(...args), connectionError)
+  return new Proxy(pool, {
+    get(target, key) {
+      if (key === 'query') return statement((...args) => target.query(...(args as [string])) as Promise<unknown>)
+      if (key !== 'connect') return Reflect.get(target, key) as unknown
+      return async () => {
+        let taken: pg.PoolClient | undefined
+        const take = async (): Promise<pg.PoolClient> => (taken = await target.connect())
+        const client = await fault.call('connect', take, connectionError).catch((error: unknown) => {
+          taken?.release(true) // a connection that was made and lost again
+          throw error
+        })
+        return new Proxy(client, {
+          get(inner, name) {
+            if (name === 'query') return statement((...args) => inner.query(...(args as [string])) as Promise<unknown>)
+            // A broken connection ends its transaction: it is closed, never used again.
+            const value = Reflect.get(inner, name) as unknown
+            return typeof value === 'function' ? value.bind(inner) : value
+          },
+        })
+      }
+    },
+  })
+}

@@ -1,0 +1,74 @@
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { expect, test, vi } from 'vitest'
+import { icebergErrorCodes, plainTypeNames, Table, unreadableTypes, unwritableTypes, type Type } from '../src/index.ts'
+
+const page = readFileSync(fileURLToPath(new URL('../../../docs/guides/iceberg.md', import.meta.url)), 'utf8')
+
+function blocks(language: string): string[] {
+  return [...page.matchAll(new RegExp('```' + language + '\\n(.*?)```', 'gs'))].map(([, text = '']) => text)
+}
+
+function tableOf(heading: string): string[][] {
+  const section = page.split(/^## /m).find((text) => text.startsWith(`${heading}\n`)) ?? ''
+  const lines = section.split('\n').filter((line) => line.startsWith('|'))
+  return lines.slice(2).map((line) =>
+    line
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  )
+}
+
+const unquoted = (cell = ''): string => cell.replaceAll('`', '')
+
+test('the example runs as written and prints what it says', async () => {
+  const [example = ''] = blocks('ts')
+  const [output = ''] = blocks('text')
+  const file = fileURLToPath(new URL(`docs-example-${process.pid}.ts`, import.meta.url))
+  const log = vi.spyOn(console, 'log').mockImplementation(() => {})
+  try {
+    writeFileSync(file, example)
+    await import(file)
+    expect(`${log.mock.calls.map((line) => line.join(' ')).join('\n')}\n`).toBe(output)
+  } finally {
+    log.mockRestore()
+    rmSync(file, { force: true })
+  }
+})
+
+test('the table of types is that of the code', () => {
+  const names: Type['type'][] = [
+    ...plainTypeNames,
+    'fixed',
+    'decimal',
+    'geometry',
+    'geography',
+    'struct',
+    'list',
+    'map',
+  ]
+  const listed = tableOf('Types').map(([name, read, written, why]) => [unquoted(name), read, written, why])
+  const expected = names.map((name) => [
+    name,
+    unreadableTypes[name] === undefined ? 'yes' : 'no',
+    unwritableTypes[name] === undefined ? 'yes' : 'no',
+    unwritableTypes[name] ?? '',
+  ])
+  const sorted = (list: (string | undefined)[][]) => list.map((line) => line.join(' | ')).toSorted()
+  expect(sorted(listed)).toEqual(sorted(expected))
+})
+
+test('the table of codes is that of the code, and what is refused has a code of it', () => {
+  const listed = tableOf('Errors').map(([code, meaning]) => [unquoted(code), meaning])
+  expect(Object.fromEntries(listed)).toEqual(icebergErrorCodes)
+  for (const [what, code] of tableOf('What is refused')) expect(icebergErrorCodes, what).toHaveProperty(unquoted(code))
+})
+
+test('the table of calls names every one that a table has', () => {
+  const calls = tableOf('Writing').flatMap(([call = '']) => [...call.matchAll(/`(\w+)\(/g)].map(([, name]) => name))
+  const methods = Object.getOwnPropertyNames(Table.prototype).filter(
+    (name) => name !== 'constructor' && Object.getOwnPropertyDescriptor(Table.prototype, name)?.get === undefined,
+  )
+  expect(new Set(calls)).toEqual(new Set(methods))
+})

@@ -1,0 +1,207 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { createServer, request, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { RoutedStorage, S3Storage, Staging, storageFor, type S3Options } from '../../src/storage/index.ts'
+import { listed, storageConformance } from '../storage/conformance.ts'
+import { startS3, type S3Server } from './s3-server.ts'
+
+const bucket = 'storage'
+let server: S3Server
+let s3: S3Options
+beforeAll(async () => {
+  server = await startS3({ buckets: [bucket] })
+  const { endpoint, accessKeyId, secretAccessKey } = server
+  s3 = { endpoint, credentials: { accessKeyId, secretAccessKey }, partBytes: 5 * 1024 * 1024 }
+})
+afterAll(() => server.close())
+
+const folderOf = (scheme = 's3'): string => `${scheme}://${bucket}/${randomUUID()}`
+
+describe('S3', () => {
+  for (const scheme of ['s3', 's3a', 's3n']) {
+    storageConformance(scheme, async () => ({ storage: new S3Storage(s3), folder: folderOf(scheme) }))
+  }
+
+  test('a listing of several pages is whole, and a delete of several batches too', async () => {
+    const storage = new S3Storage(s3)
+    const folder = folderOf()
+    const locations = Array.from({ length: 1105 }, (_, i) => `${folder}/p=${i % 7}/${i}`)
+    for (let at = 0; at < locations.length; at += 50) {
+      await Promise.all(locations.slice(at, at + 50).map((l) => storage.write(l, Buffer.from(l))))
+    }
+    expect((await listed(storage, folder)).map((f) => f.location)).toEqual(locations.toSorted())
+    expect(await storage.delete([...locations, `${folder}/missing`])).toEqual([])
+    expect(await listed(storage, folder)).toEqual([])
+  })
+
+  test('a bucket that is not there is said to be missing; every key of its deletes is reported', async () => {
+    const storage = new S3Storage(s3)
+    await expect(storage.read('s3://no-such-bucket-here/a')).rejects.toMatchObject({ code: 'storage_not_found' })
+    await expect(storage.write('s3://no-such-bucket-here/a', Buffer.from('x'))).rejects.toMatchObject({
+      code: 'storage_not_found',
+    })
+    const failed = await storage.delete(['s3://no-such-bucket-here/a', 's3://no-such-bucket-here/b'])
+    expect(failed.map((f) => f.location)).toEqual(['s3://no-such-bucket-here/a', 's3://no-such-bucket-here/b'])
+  })
+
+  test('wrong credentials are denied', async () => {
+    const storage = new S3Storage({ ...s3, credentials: { accessKeyId: server.accessKeyId, secretAccessKey: 'wrong' } })
+    await expect(storage.read(`${folderOf()}/x`)).rejects.toMatchObject({ code: 'storage_denied' })
+    await expect(listed(storage, folderOf())).rejects.toMatchObject({ code: 'storage_denied' })
+  })
+
+  test("Iceberg's own properties open it, and credentials are asked for again before they expire", async () => {
+    const properties = {
+      's3.endpoint': server.endpoint,
+      's3.path-style-access': 'true',
+      's3.access-key-id': server.accessKeyId,
+      's3.secret-access-key': server.secretAccessKey,
+    }
+    const location = `${folderOf()}/x`
+    await storageFor(location, properties).write(location, Buffer.from('x'))
+    let asked = 0
+    const expiring = {
+      ...properties,
+      's3.secret-access-key': 'expired',
+      's3.session-token-expires-at-ms': String(Date.now() + 1000),
+    }
+    const refreshed = storageFor(location, expiring, {
+      refreshCredentials: async () => {
+        asked += 1
+        return properties
+      },
+    })
+    // The first answer is about to expire; the SDK may use it once.
+    await refreshed.read(location).catch(() => {})
+    expect(Buffer.from(await refreshed.read(location)).toString()).toBe('x')
+    expect(asked).toBe(1)
+  })
+
+  test('credentials go by the longest prefix of a location', async () => {
+    const folder = folderOf()
+    const good = { 's3.access-key-id': server.accessKeyId, 's3.secret-access-key': server.secretAccessKey }
+    const bad = { ...good, 's3.secret-access-key': 'wrong' }
+    const routed = new RoutedStorage({ 's3.endpoint': server.endpoint }, [
+      { prefix: `s3://${bucket}`, properties: bad },
+      { prefix: folder, properties: good },
+      { prefix: `${folder}/closed`, properties: bad },
+      { prefix: 'gs://somewhere', properties: {} },
+    ])
+    await routed.write(`${folder.replace('s3:', 's3a:')}/open/x`, Buffer.from('x'))
+    expect(await routed.exists(`${folder}/open/x`)).toBe(true)
+    await expect(routed.read(`${folder}/closed/x`)).rejects.toMatchObject({ code: 'storage_denied' })
+    await expect(routed.read(`s3://${bucket}/x`)).rejects.toMatchObject({ code: 'storage_denied' })
+    const failed = await routed.delete([`${folder}/open/x`, `${folder}/closed/x`])
+    expect(failed.map((f) => f.location)).toEqual([`${folder}/closed/x`])
+  })
+
+  test('a remote file is staged to the local disk', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'fencepost-s3-'))
+    const storage = new S3Storage(s3)
+    const location = `${folderOf()}/file.parquet`
+    const content = randomBytes(11 * 1024 * 1024)
+    await storage.write(location, content)
+    const staging = await Staging.open({ folder, partBytes: 1024 * 1024 })
+    const staged = await staging.stage(storage, [{ location }])
+    expect(Buffer.compare(await readFile(staged.paths[0] ?? ''), content)).toBe(0)
+    await staging.close()
+    await rm(folder, { recursive: true })
+  })
+
+  describe('behind a network that fails', () => {
+    let proxy: Proxy
+    afterEach(() => proxy.close())
+    const through = (options: Partial<S3Options> = {}): S3Storage =>
+      new S3Storage({ ...s3, endpoint: proxy.address, maxAttempts: 4, ...options })
+
+    test('an exclusive write whose answer was lost is found to be ours', async () => {
+      proxy = await openProxy((n, method) => (method === 'PUT' && n <= 4 && n !== 2 ? 'lose-answer' : 'pass'))
+      const location = `${folderOf()}/v1.metadata.json`
+      await through().write(location, Buffer.from('ours'), { exclusive: true })
+      expect(Buffer.from(await new S3Storage(s3).read(location)).toString()).toBe('ours')
+    })
+
+    test('requests that fail or are throttled are sent again', async () => {
+      proxy = await openProxy((n) => (n === 1 ? 'reset' : n === 2 ? 503 : 'pass'))
+      const location = `${folderOf()}/x`
+      await through().write(location, Buffer.from('x'))
+      expect(Buffer.from(await through().read(location)).toString()).toBe('x')
+    })
+
+    test('a body that breaks off is read again', async () => {
+      const location = `${folderOf()}/x`
+      const content = randomBytes(3_000_000)
+      await new S3Storage(s3).write(location, content)
+      proxy = await openProxy((n) => (n <= 2 ? 'cut-body' : 'pass'))
+      expect(Buffer.compare(await through().read(location), content)).toBe(0)
+    })
+
+    test('a server that ignores If-None-Match is found out before anything is overwritten', async () => {
+      proxy = await openProxy(() => 'unconditional')
+      const location = `${folderOf()}/v1`
+      await new S3Storage(s3).write(location, Buffer.from('theirs'))
+      await expect(through().write(location, Buffer.from('ours'), { exclusive: true })).rejects.toMatchObject({
+        code: 'storage_unsupported',
+      })
+      const path = location.slice('s3:/'.length)
+      expect(proxy.asked.filter((line) => line.startsWith(`PUT ${path}`))).toEqual([])
+      expect(proxy.asked.some((line) => line.startsWith('PUT '))).toBe(true)
+    })
+
+    test('a server that cannot be reached is a failure, never a missing file', async () => {
+      proxy = await openProxy(() => 'reset')
+      await expect(through({ maxAttempts: 2 }).exists(`${folderOf()}/x`)).rejects.toMatchObject({
+        code: 'storage_failed',
+      })
+      await expect(listed(through({ maxAttempts: 2 }), folderOf())).rejects.toMatchObject({ code: 'storage_failed' })
+    })
+  })
+})
+
+type Fault = 'pass' | 'reset' | 'lose-answer' | 'cut-body' | 'unconditional' | number
+
+interface Proxy {
+  asked: string[]
+  address: string
+  close(): Promise<void>
+}
+
+/** Stands before the server and does to the n-th request what `fault` says. Signatures name the host, so it is kept. */
+async function openProxy(fault: (n: number, method: string) => Fault): Promise<Proxy> {
+  let n = 0
+  const asked: string[] = []
+  const target = new URL(server.endpoint)
+  const proxy: Server = createServer((incoming, outgoing) => {
+    const what = fault((n += 1), incoming.method ?? '')
+    if (what === 'reset') return void incoming.socket.destroy()
+    if (typeof what === 'number') return void outgoing.writeHead(what).end()
+    const { headers } = incoming
+    asked.push(`${incoming.method} ${incoming.url}`)
+    const { hostname, port } = target
+    const forwarded = request({ hostname, port, method: incoming.method, path: incoming.url, headers }, (answer) => {
+      if (what === 'lose-answer') return void answer.resume().on('end', () => incoming.socket.destroy())
+      if (what === 'unconditional' && answer.statusCode === 412) {
+        answer.resume()
+        return void outgoing.writeHead(200).end()
+      }
+      outgoing.writeHead(answer.statusCode ?? 500, answer.headers)
+      if (what !== 'cut-body') return void answer.pipe(outgoing)
+      return void answer.once('data', (chunk: Buffer) =>
+        outgoing.write(chunk.subarray(0, 100), () => incoming.socket.destroy()),
+      )
+    })
+    forwarded.on('error', () => incoming.socket.destroy())
+    incoming.pipe(forwarded)
+    return undefined
+  })
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+  return {
+    asked,
+    address: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+    close: () => new Promise((resolve) => (proxy.closeAllConnections(), proxy.close(() => resolve()))),
+  }
+}

@@ -1,0 +1,153 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import {
+  createTable,
+  DuckDb,
+  JdbcCatalog,
+  planContext,
+  rowToJson,
+  scanRows,
+  type PlainJson,
+  type SnapshotChoice,
+  type Table,
+} from '../../src/index.ts'
+import { startEngines, type Engines } from './engines.ts'
+import { writtenTables } from './written-tables.ts'
+
+// Tables that this package writes, read by Spark, Iceberg's Java and PyIceberg: every snapshot, branch and tag. Then
+// those append and delete, and this package reads.
+
+let engines: Engines
+let folder: string
+let pool: pg.Pool
+let catalog: JdbcCatalog
+let duckdb: DuckDb
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'fencepost-written-'))
+  const { adminUrl, run } = inject('testServer')
+  const url = new URL(adminUrl)
+  const admin = new pg.Client({ connectionString: adminUrl })
+  await admin.connect()
+  await admin.query(`create database ${run}_written`)
+  await admin.end()
+  url.pathname = `/${run}_written`
+  pool = new pg.Pool({ connectionString: url.href })
+  catalog = await JdbcCatalog.open({ name: 'ours', database: pool, warehouse: folder })
+  await catalog.createNamespace(['ns'])
+  duckdb = await DuckDb.open({ threads: 1 })
+  engines = startEngines()
+  await engines.catalog('ours', {
+    spark: {
+      type: 'jdbc',
+      uri: `jdbc:postgresql://${url.host}${url.pathname}`,
+      'jdbc.user': url.username,
+      'jdbc.password': url.password,
+      'jdbc.schema-version': 'V1',
+      warehouse: folder,
+      'cache-enabled': 'false',
+    },
+    pyiceberg: {
+      type: 'sql',
+      uri: url.href.replace(/^postgres(ql)?:/, 'postgresql+psycopg2:'),
+      warehouse: `file://${folder}`,
+    },
+  })
+})
+
+afterAll(async () => {
+  await engines.close()
+  await duckdb.close()
+  await pool.end()
+  await rm(folder, { recursive: true, force: true })
+})
+
+async function ourRows(table: Table, choice: SnapshotChoice = {}): Promise<Record<string, PlainJson>[]> {
+  const { fields } = planContext(table.metadata, choice).schema
+  const rows: Record<string, PlainJson>[] = []
+  for await (const batch of scanRows(table.loaded, { ...choice, duckDb: duckdb })) {
+    rows.push(...batch.map((row) => rowToJson(fields, row)))
+  }
+  return rows
+}
+
+const sorted = (rows: readonly unknown[]): string[] => rows.map((row) => JSON.stringify(row)).toSorted()
+
+test.each(Object.entries(writtenTables))('others read %s as we do', async (name, { table: made, write, readBy }) => {
+  const table = await createTable(catalog, { namespace: ['ns'], name }, made, { duckDb: duckdb })
+  await write(table)
+  expect((await ourRows(table)).length).toBeGreaterThan(0)
+  for (const engine of readBy) {
+    const read = await engines.read(engine, { catalog: 'ours', table: `ns.${name}` })
+    expect(sorted(read.rows), engine).toEqual(sorted(await ourRows(table)))
+    expect(Object.keys(read.snapshots), engine).toHaveLength(table.metadata.snapshots.length)
+    for (const [id, at] of Object.entries(read.snapshots)) {
+      expect(sorted(at.rows), `${engine}, snapshot ${id}`).toEqual(
+        sorted(await ourRows(table, { snapshotId: BigInt(id) })),
+      )
+    }
+    for (const ref of Object.keys(read.refs)) {
+      expect(sorted(read.refs[ref]?.rows ?? []), `${engine}, ${ref}`).toEqual(sorted(await ourRows(table, { ref })))
+    }
+  }
+})
+
+test.each(['plain_v1', 'plain_v2', 'plain_v3', 'by_bucket', 'by_day', 'position_deletes_by_file', 'deletion_vectors'])(
+  'Spark appends to, merges into and deletes from %s, and we read and go on',
+  async (name) => {
+    const table = await createTable(
+      catalog,
+      { namespace: ['ns'], name: `${name}_more` },
+      writtenTables[name]?.table ?? never(),
+      {
+        duckDb: duckdb,
+      },
+    )
+    await writtenTables[name]?.write(table)
+    const at = `ours.ns.${name}_more`
+    if (table.metadata.formatVersion > 1) {
+      await engines.sql(`alter table ${at} set tblproperties ('write.delete.mode' = 'merge-on-read')`)
+    }
+    await engines.sql(
+      `insert into ${at} values (900, 'spark', date '2024-02-29', timestamp '2024-02-29 12:00:00', 1.5)`,
+    )
+    await engines.sql(`delete from ${at} where id in (2, 3)`)
+    const bySpark = await engines.read('spark', { catalog: 'ours', table: `ns.${name}_more` })
+    await table.refresh()
+    expect(sorted(await ourRows(table))).toEqual(sorted(bySpark.rows))
+    await table.append([{ id: 901n, p: 'after' }])
+    const again = await engines.read('spark', { catalog: 'ours', table: `ns.${name}_more` })
+    expect(sorted(await ourRows(table))).toEqual(sorted(again.rows))
+    expect(again.rows.length).toBe(bySpark.rows.length + 1)
+  },
+)
+
+test.each([1, 2] as const)(
+  'PyIceberg appends to and deletes from a table of v%i, and we read',
+  async (formatVersion) => {
+    const name = `pyiceberg_v${formatVersion}`
+    const fields = [
+      { id: 1, name: 'id', required: false, type: { type: 'long' } as const },
+      { id: 2, name: 's', required: false, type: { type: 'string' } as const },
+    ]
+    const made = { schema: { fields }, formatVersion }
+    const table = await createTable(catalog, { namespace: ['ns'], name }, made, { duckDb: duckdb })
+    await table.append([
+      { id: 1n, s: 'ours' },
+      { id: 2n, s: 'ours' },
+    ])
+    await engines.append('ours', `ns.${name}`, [{ id: 3, s: 'theirs' }])
+    await engines.delete('ours', `ns.${name}`, 'id = 1')
+    await table.refresh()
+    const theirs = await engines.read('pyiceberg', { catalog: 'ours', table: `ns.${name}` })
+    expect(sorted(await ourRows(table))).toEqual(sorted(theirs.rows))
+    expect(theirs.rows).toHaveLength(2)
+  },
+)
+
+function never(): never {
+  throw new Error('no such table')
+}

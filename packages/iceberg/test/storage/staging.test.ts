@@ -1,0 +1,135 @@
+import { spawnSync } from 'node:child_process'
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { LocalStorage, Staging, type ByteRange, type Storage } from '../../src/storage/index.ts'
+import { ownTag } from '../../src/storage/process-tag.ts'
+
+let root: string
+let stores = 0
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'fencepost-staging-test-'))
+})
+afterAll(() => rm(root, { recursive: true, force: true }))
+
+/** Files of this machine under the names of remote ones. */
+function remote(fail?: (location: string, range: ByteRange | undefined) => void): Storage {
+  const local = new LocalStorage()
+  const folder = `${root}/remote${(stores += 1)}`
+  const at = (location: string): string => location.replace('s3://', `${folder}/`)
+  return {
+    read: async (location, range) => {
+      fail?.(location, range)
+      return local.read(at(location), range)
+    },
+    size: (location) => local.size(at(location)),
+    write: (location, content, options) => local.write(at(location), content, options),
+    list: (prefix) => local.list(at(prefix)),
+    delete: (locations) => local.delete(locations.map(at)),
+    exists: (location) => local.exists(at(location)),
+  }
+}
+
+async function freshFolder(): Promise<string> {
+  return mkdtemp(join(root, 'folder-'))
+}
+
+describe('staging', () => {
+  test('remote files are copied, local ones are used where they are, and release removes only the copies', async () => {
+    const storage = remote()
+    const content = Buffer.from('0123456789'.repeat(1000))
+    await storage.write('s3://b/x.parquet', content)
+    await writeFile(`${root}/local.parquet`, 'here')
+    const staging = await Staging.open({ folder: await freshFolder(), partBytes: 999 })
+    const staged = await staging.stage(storage, [
+      { location: 's3://b/x.parquet' },
+      { location: `file://${root}/local.parquet` },
+    ])
+    const [copy = '', local = ''] = staged.paths
+    expect(copy.endsWith('.parquet')).toBe(true)
+    expect(Buffer.compare(await readFile(copy), content)).toBe(0)
+    expect(local).toBe(`${root}/local.parquet`)
+    expect(staging.usedBytes).toBe(10_000)
+    await staged.release()
+    await staged.release()
+    expect(staging.usedBytes).toBe(0)
+    expect(await readdir(staging.folder)).toEqual([])
+    expect(await readFile(local, 'utf8')).toBe('here')
+    await staging.close()
+  })
+
+  test('who finds no room waits, in order, until others release', async () => {
+    const storage = remote()
+    for (const n of [1, 2, 3]) await storage.write(`s3://b/${n}`, Buffer.alloc(60))
+    const staging = await Staging.open({ folder: await freshFolder(), maxBytes: 100 })
+    const first = await staging.stage(storage, [{ location: 's3://b/1' }])
+    const order: number[] = []
+    const second = staging.stage(storage, [{ location: 's3://b/2', size: 60 }]).then((s) => (order.push(2), s))
+    const third = staging.stage(storage, [{ location: 's3://b/3', size: 60 }]).then((s) => (order.push(3), s))
+    expect(staging.usedBytes).toBe(60)
+    await first.release()
+    await (await second).release()
+    await (await third).release()
+    expect(order).toEqual([2, 3])
+    expect(staging.usedBytes).toBe(0)
+  })
+
+  test('files that can never fit are refused at once', async () => {
+    const staging = await Staging.open({ folder: await freshFolder(), maxBytes: 100 })
+    await expect(staging.stage(remote(), [{ location: 's3://b/1', size: 101 }])).rejects.toMatchObject({
+      code: 'staging_full',
+    })
+    await expect(staging.reserve(101)).rejects.toMatchObject({ code: 'staging_full' })
+  })
+
+  test('who stops waiting lets the next one in', async () => {
+    const storage = remote()
+    await storage.write('s3://b/1', Buffer.alloc(10))
+    const staging = await Staging.open({ folder: await freshFolder(), maxBytes: 100 })
+    const first = await staging.reserve(90)
+    const stop = new AbortController()
+    const large = staging.reserve(100, '', stop.signal)
+    const small = staging.stage(storage, [{ location: 's3://b/1', size: 10 }])
+    stop.abort(new Error('not wanted any more'))
+    await expect(large).rejects.toThrow('not wanted any more')
+    await (await small).release()
+    await first.release()
+    expect(staging.usedBytes).toBe(0)
+  })
+
+  test('a copy that fails leaves nothing behind', async () => {
+    const storage = remote((_location, range) => {
+      if (range?.offset === 20) throw new Error('connection reset')
+    })
+    await storage.write('s3://b/1', Buffer.alloc(60))
+    const staging = await Staging.open({ folder: await freshFolder(), partBytes: 10 })
+    await expect(staging.stage(storage, [{ location: 's3://b/1' }])).rejects.toThrow('connection reset')
+    expect(staging.usedBytes).toBe(0)
+    expect(await readdir(staging.folder)).toEqual([])
+  })
+
+  test('what dead processes left is removed, what living ones use is not', async () => {
+    const folder = await freshFolder()
+    const { pid } = spawnSync(process.execPath, ['-e', '0'])
+    const names = [
+      `fencepost-staging-${pid}-1-abc`,
+      `fencepost-staging-${process.pid}-1-abc`,
+      `fencepost-staging-${ownTag()}-abc`,
+      'other',
+    ]
+    for (const name of names) {
+      await mkdir(join(folder, name))
+      await writeFile(join(folder, name, 'f'), 'x')
+    }
+    const staging = await Staging.open({ folder })
+    const left = await readdir(folder)
+    expect(left).toContain(`fencepost-staging-${ownTag()}-abc`)
+    expect(left).toContain('other')
+    expect(left).not.toContain(`fencepost-staging-${pid}-1-abc`)
+    // Its pid is ours now, but it was another process: it started at another time.
+    if (process.platform === 'linux') expect(left).not.toContain(`fencepost-staging-${process.pid}-1-abc`)
+    await staging.close()
+    expect(await readdir(folder)).toHaveLength(left.length - 1)
+  })
+})

@@ -1,0 +1,8 @@
+/** A way to break the engine, and the tests that must notice. */
+export interface Mutant {
+  name: string
+  file: string
+  find: string | RegExp
+  replace: string
+  tests: readonly string[]
+}

@@ -1,0 +1,77 @@
+import type { Mutant } from './mutant.ts'
+
+const server = 'packages/server'
+const api = (name: string) => `${server}/test/${name}.test.ts`
+
+export const mutants: readonly Mutant[] = [
+  {
+    name: 'http: a feed that reads only past the largest id it has seen',
+    file: `${server}/src/events/job-feed.ts`,
+    find: 'readJobs(this.#database, [...jobs.keys()], this.floor, seen)',
+    replace: 'readJobs(this.#database, [...jobs.keys()], BigInt(Math.max(Number(this.floor), ...seen)), seen)',
+    tests: [api('events')],
+  },
+  {
+    name: 'http: a viewer who resumes without counting',
+    file: `${server}/src/events/endpoints.ts`,
+    find: "if (sent !== undefined && sent !== there) return '0'",
+    replace: '',
+    tests: [api('events')],
+  },
+  {
+    name: 'http: writers who announce nothing',
+    file: 'packages/engine/src/database/database.ts',
+    find: 'if (rows.length > 0 && mayWrite(statement)) this.#onWritten?.()',
+    replace: '',
+    tests: [api('events')],
+  },
+  {
+    name: 'http: a role that is not looked at',
+    file: `${server}/src/access/access.ts`,
+    find: 'if (allows(caller.role, role)) return caller',
+    replace: 'if (caller !== undefined) return caller',
+    tests: [api('access')],
+  },
+  {
+    name: 'http: a token that is known by its id alone',
+    file: `${server}/src/access/tokens.ts`,
+    find: '|| !timingSafeEqual(row.hash, hashOf(token))',
+    replace: '',
+    tests: [api('access')],
+  },
+  {
+    name: 'http: a revoked token that is still good',
+    file: `${server}/src/access/tokens.ts`,
+    find: '::text[]) and revoked_at is null',
+    replace: '::text[])',
+    tests: [api('access')],
+  },
+  {
+    name: 'http: an idempotency key that fits any request',
+    file: `${server}/src/jobs/idempotency.ts`,
+    find: 'kept !== undefined && kept.request_hash.equals(hash)',
+    replace: 'kept !== undefined',
+    tests: [api('races')],
+  },
+  {
+    name: 'http: a body as deep as anybody likes',
+    file: `${server}/src/http/json-body.ts`,
+    find: 'depthOf(text, maxDepth) > maxDepth',
+    replace: 'depthOf(text, maxDepth) > maxDepth + 1',
+    tests: [api('hostile')],
+  },
+  {
+    name: 'http: a server that is not closed when it is told to stop',
+    file: `${server}/src/run-server.ts`,
+    find: '    await server.close()\n',
+    replace: '',
+    tests: [api('races')],
+  },
+  {
+    name: 'http: a viewer who need not read',
+    file: `${server}/src/events/stream.ts`,
+    find: 'raw.writableLength <= maxUnreadBytes',
+    replace: 'raw.writableLength >= 0',
+    tests: [api('slow-viewers')],
+  },
+]
