@@ -4,6 +4,7 @@ import type { Field } from '../metadata/type.ts'
 import { explained, sqlText } from './duckdb.ts'
 import { fileMetrics, type FileMetrics } from './file-metrics.ts'
 import type { MetricsMode } from './metrics-modes.ts'
+import { leaveIntegersPlain } from './plain-integers.ts'
 import { fieldIds } from './write-types.ts'
 
 export interface WriteFileOptions {
@@ -35,6 +36,7 @@ export async function writeParquetFile(
   const reader = await explained(
     connection.runAndReadAll(`copy (${select}) to ${sqlText(path)} (${settings.join(', ')})`),
   )
+  await leaveIntegersPlain(path)
   const statistics = reader.getRowObjectsJson()[0]?.['column_statistics']
   return await fileMetrics(connection, path, options, statisticsByColumn(statistics))
 }

@@ -96,7 +96,7 @@ test.each(Object.entries(writtenTables))('others read %s as we do', async (name,
 })
 
 test.each(['plain_v1', 'plain_v2', 'plain_v3', 'by_bucket', 'by_day', 'position_deletes_by_file', 'deletion_vectors'])(
-  'Spark appends to, merges into and deletes from %s, and we read and go on',
+  'Spark appends to and deletes from %s, and we read and go on',
   async (name) => {
     const table = await createTable(
       catalog,
