@@ -84,8 +84,8 @@ test('tells of workers, drain, requests and streams', async () => {
             ('b', 'h', 1, '1', '{}', 1, now(), fencepost.clock() - interval '1 hour')`,
   )
   await expect.poll(() => value('fencepost_drain_level'), soon).toBe(2)
-  expect(await value('fencepost_workers{state="alive"}')).toBe(1)
-  expect(await value('fencepost_workers{state="lost"}')).toBe(1)
+  await expect.poll(() => value('fencepost_workers{state="alive"}'), soon).toBe(1)
+  await expect.poll(() => value('fencepost_workers{state="lost"}'), soon).toBe(1)
   expect(await value('fencepost_http_streams')).toBe(0)
   expect(await value('fencepost_http_requests_total{method="GET",route="/metrics",status="200"}')).toBeGreaterThan(0)
 })
