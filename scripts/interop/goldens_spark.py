@@ -4,6 +4,9 @@ import gzip
 import json
 import os
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 makers = {}
 
 
@@ -460,6 +463,30 @@ def name_mapping_partitioned(g):
     g.sql("create table {T} (id int, part string) using iceberg partitioned by (part) location '{L}'")
     g.sql(f"call g.system.add_files(table => 'n.`{g.name}`', source_table => '`parquet`.`{g.location}/data/hive`')")
     g.sql("insert into {T} values (4, 'a')")
+
+
+@golden("int96")
+def int96(g):
+    """Timestamps as INT96, as Hive, Impala and old Spark have them, taken in: nested, of all years, finer than microseconds."""
+    settings = {"outputTimestampType": "INT96", "int96RebaseModeInWrite": "CORRECTED"}
+    for key, value in settings.items():
+        g.spark.sql(f"set spark.sql.parquet.{key} = {value}")
+    g.spark.sql(
+        """select id, timestamp(at) as at, array(timestamp(at), null) as times, struct(timestamp(at) as at) as inner from values
+        (1, '2024-02-29 13:14:15.123456'), (2, '1969-12-31 23:59:59.999999'), (3, '0001-01-01 00:00:00'), (4, '9999-12-31 23:59:59.999999'),
+        (5, '1677-09-21 00:12:43.145224'), (6, '1582-10-10 01:00:00'), (7, null) as v(id, at)"""
+    ).coalesce(1).write.parquet(f"{g.location}/data/spark")
+    for key in settings:
+        g.spark.sql(f"reset spark.sql.parquet.{key}")
+    nanos = pa.array([1709212455123456789, -1, None], pa.timestamp("ns"))
+    os.makedirs(f"{g.location}/data/arrow")
+    table = pa.table({"id": pa.array([11, 12, 13], pa.int32()), "at": nanos})
+    pq.write_table(table, f"{g.location}/data/arrow/file.parquet", use_deprecated_int96_timestamps=True)
+    g.sql("create table {T} (id int, at timestamp, times array<timestamp>, inner struct<at: timestamp>) using iceberg location '{L}'")
+    for folder in ("spark", "arrow"):
+        source = f"`parquet`.`{g.location}/data/{folder}`"
+        g.sql(f"call g.system.add_files(table => 'n.`{g.name}`', source_table => '{source}')")
+    g.sql("insert into {T} values (20, timestamp'2024-01-01 00:00:00', null, null)")
 
 
 @golden("codecs")
