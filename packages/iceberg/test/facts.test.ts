@@ -49,6 +49,11 @@ test('the facts of a table are counted from its manifests', async () => {
   expect(large).toMatchObject({ dataFiles: { small: 0 }, partitions: { count: 1, exact: false } })
 })
 
+test('the facts of a branch that is not there are refused', async () => {
+  const table = await newTable({ schema: { fields: [field(1, 'id', { type: 'int' })] } })
+  await expect(tableFacts(table.loaded, { branch: 'nowhere' })).rejects.toMatchObject({ code: 'ref_invalid' })
+})
+
 test('vectors are counted one by one, also when they share a file', async () => {
   const table = await newTable({ schema: { fields: [field(1, 'id', { type: 'int' })] }, formatVersion: 3 })
   await table.append([{ id: 1 }, { id: 2 }, { id: 3 }], { maxRowsPerFile: 1 })

@@ -2,10 +2,11 @@ import type { LoadedTable } from '../catalogs/catalog.ts'
 import type { ContentFile } from '../manifests/content-file.ts'
 import type { ManifestFile } from '../manifests/manifest-file.ts'
 import { readManifest } from '../manifests/read-manifest.ts'
-import { currentSnapshot, partitionSpecOf, type TableMetadata } from '../metadata/table-metadata.ts'
+import { currentSnapshot, mainBranch, partitionSpecOf, type TableMetadata } from '../metadata/table-metadata.ts'
 import { partitionKey } from '../scan/delete-index.ts'
 import { manifestsOf, partitionTypesOf } from '../write/live-files.ts'
 import { partitionPath } from '../write/partition-path.ts'
+import { assertBranch } from '../write/refs.ts'
 import { Fragmentation, type FragmentedPartition } from './fragmentation.ts'
 
 export interface FactsOptions {
@@ -88,7 +89,9 @@ export async function tableFacts(table: LoadedTable, options: FactsOptions = {})
     options.targetFileBytes ?? Number(metadata.properties['write.target-file-size-bytes'] ?? 512 * mebibyte)
   const counted = new Counted(target * (options.smallFileShare ?? 0.75))
   const fragmentation = new Fragmentation(options.maxPartitions ?? 100_000)
-  const manifests = await manifestsOf(table, currentSnapshot(metadata, options.branch))
+  const { branch = mainBranch } = options
+  assertBranch(metadata, branch)
+  const manifests = await manifestsOf(table, currentSnapshot(metadata, branch))
   for (const manifest of manifests) {
     if (manifest.addedFilesCount === 0 && manifest.existingFilesCount === 0) continue
     const partition = partitionTypesOf(table, manifest.partitionSpecId)

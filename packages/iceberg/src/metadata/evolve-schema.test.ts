@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { applyUpdates } from './apply-updates.ts'
 import { createTableMetadata } from './create-table-metadata.ts'
 import { evolveSchema, type SchemaChange, schemaUpdates } from './evolve-schema.ts'
+import type { Transform } from './partition-spec.ts'
 import { fieldsById, findField, type Schema } from './schema.ts'
 import { schemaOf, type TableMetadata } from './table-metadata.ts'
 import type { Field, Type } from './type.ts'
@@ -130,6 +131,25 @@ test('v3 widens a date to a timestamp, v2 does not', () => {
   const change: SchemaChange = { change: 'widen', column: 'dotted.name', type: { type: 'timestamp' } }
   expect(findField(evolve([change]), 'dotted.name')?.type).toEqual({ type: 'timestamp' })
   expect(() => evolve([change], 2)).toThrow('of type date cannot become timestamp')
+})
+
+test.each<[Transform, boolean]>([
+  [{ name: 'identity' }, false],
+  [{ name: 'bucket', buckets: 4 }, false],
+  [{ name: 'month' }, true],
+])('a date that partitions are made of by %o is widened only where they stay the same', (transform, allowed) => {
+  const partitionSpec = { fields: [{ fieldId: 1000, sourceId: 1, name: 'part', transform }] }
+  const fields = [{ id: 1, name: 'day', required: false, type: { type: 'date' } }] as const
+  const metadata = createTableMetadata({
+    location: 's3://b/t',
+    schema: { fields },
+    partitionSpec,
+    formatVersion: 3,
+    nowMs: 1,
+  })
+  const widen = () => schemaUpdates(metadata, [{ change: 'widen', column: 'day', type: { type: 'timestamp' } }])
+  if (allowed) expect(widen().length).toBe(2)
+  else expect(widen).toThrow('the partition field "part" would have other values')
 })
 
 test.each<[string, SchemaChange, string]>([

@@ -2,6 +2,7 @@ import { IcebergError } from '../errors.ts'
 import type { Json } from '../json/json.ts'
 import { valueFromJson } from '../values/json-value.ts'
 import { freshType } from './create-table-metadata.ts'
+import type { Transform } from './partition-spec.ts'
 import { fieldsById, highestFieldId, type Schema, type SchemaField } from './schema.ts'
 import { replaceChildren, replaceField } from './schema-tree.ts'
 import { schemaOf, type TableMetadata } from './table-metadata.ts'
@@ -44,10 +45,28 @@ export type SchemaChange =
 /** The updates that bring the table to the changed schema. */
 export function schemaUpdates(metadata: TableMetadata, changes: readonly SchemaChange[]): MetadataUpdate[] {
   const schema = evolveSchema(schemaOf(metadata), changes, metadata)
+  assertSamePartitions(metadata, schema)
   return [
     { action: 'add-schema', schema },
     { action: 'set-current-schema', schemaId: -1 },
   ]
+}
+
+// A day and the midnight it becomes are two values, in two buckets; their year, month and day are the same.
+const keepsDates = new Set<Transform['name']>(['year', 'month', 'day', 'void'])
+
+/** Refuses to widen a date whose partitions would have other values then: the files there are keep the old ones. */
+function assertSamePartitions(metadata: TableMetadata, schema: Schema): void {
+  const [before, after] = [fieldsById(schemaOf(metadata)), fieldsById(schema)]
+  for (const { name, sourceId, transform } of metadata.partitionSpecs.flatMap((spec) => spec.fields)) {
+    const source = before.get(sourceId)
+    const isWidened = source?.type.type === 'date' && (after.get(sourceId)?.type.type ?? 'date') !== 'date'
+    if (isWidened && !keepsDates.has(transform.name)) {
+      throw invalid(
+        `"${source.path.join('.')}" cannot be widened: the partition field "${name}" would have other values`,
+      )
+    }
+  }
 }
 
 interface Evolution {

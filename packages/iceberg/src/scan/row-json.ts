@@ -1,5 +1,6 @@
 import type { Field, Type } from '../metadata/type.ts'
 import { viewOf } from '../values/bytes.ts'
+import { formatDate } from '../values/date-time.ts'
 import { formatDecimal } from '../values/decimal.ts'
 import type { RowMap, RowStruct, RowValue, ScannedRow } from './row-value.ts'
 
@@ -34,7 +35,7 @@ function toJson(type: Type, value: RowValue): PlainJson {
     case 'decimal':
       return formatDecimal(value as bigint, type.scale)
     case 'date':
-      return dateText(value as number)
+      return formatDate(value as number, 6)
     case 'time':
       return timeText(value as bigint, 6)
     case 'timestamp':
@@ -56,31 +57,6 @@ function numberToJson(value: number): PlainJson {
   return Number.isFinite(value) ? value : String(value)
 }
 
-/** Of any year: the dates of JavaScript end sooner than those of the format. */
-function dateText(days: number): string {
-  const shifted = days + 719_468
-  const era = Math.floor(shifted / 146_097)
-  const dayOfEra = shifted - era * 146_097
-  const [fours, centuries, quads] = [1460, 36_524, 146_096].map((length) => Math.floor(dayOfEra / length)) as [
-    number,
-    number,
-    number,
-  ]
-  const yearOfEra = Math.floor((dayOfEra - fours + centuries - quads) / 365)
-  const dayOfYear = dayOfEra - (365 * yearOfEra + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100))
-  // The year begins in March here, so that the leap day is its last.
-  const marchMonth = Math.floor((5 * dayOfYear + 2) / 153)
-  const day = dayOfYear - Math.floor((153 * marchMonth + 2) / 5) + 1
-  const month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9
-  const year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
-  return `${yearText(year)}-${padded(month, 2)}-${padded(day, 2)}`
-}
-
-function yearText(year: number): string {
-  if (year >= 0 && year <= 9999) return padded(year, 4)
-  return (year < 0 ? '-' : '+') + padded(Math.abs(year), 6)
-}
-
 function timeText(units: bigint, digits: 6 | 9): string {
   const perSecond = 10n ** BigInt(digits)
   const seconds = units / perSecond
@@ -91,7 +67,7 @@ function timeText(units: bigint, digits: 6 | 9): string {
 function timestampText(units: bigint, digits: 6 | 9): string {
   const perDay = 86_400n * 10n ** BigInt(digits)
   const time = ((units % perDay) + perDay) % perDay
-  return `${dateText(Number((units - time) / perDay))}T${timeText(time, digits)}`
+  return `${formatDate(Number((units - time) / perDay), 6)}T${timeText(time, digits)}`
 }
 
 function padded(value: number | bigint, digits: number): string {

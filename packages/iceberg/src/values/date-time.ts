@@ -2,13 +2,28 @@ import { IcebergError } from '../errors.ts'
 
 const dayMs = 86_400_000
 
-/** Days since 1970 as ISO text. */
-export function formatDate(days: number): string {
-  const date = new Date(days * dayMs)
-  if (Number.isNaN(date.getTime())) throw new IcebergError('value_invalid', `Day ${days} is out of the range of dates`)
-  const text = date.toISOString().split('T')[0] ?? ''
-  // toISOString writes years beyond 9999 with six digits and a sign; ISO text needs no more digits than the year has.
-  return text.replace(/^([+-])0*(\d{4,})-/, '$1$2-')
+/** The date of a day since 1970, of any year: the dates of JavaScript end sooner than those of the format. */
+export function civilDate(days: number): { year: number; month: number; day: number } {
+  const shifted = days + 719_468
+  const era = Math.floor(shifted / 146_097)
+  const dayOfEra = shifted - era * 146_097
+  const leaps = Math.floor(dayOfEra / 1460) - Math.floor(dayOfEra / 36_524) + Math.floor(dayOfEra / 146_096)
+  const yearOfEra = Math.floor((dayOfEra - leaps) / 365)
+  const dayOfYear = dayOfEra - (365 * yearOfEra + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100))
+  // The year begins in March here, so that the leap day is its last.
+  const marchMonth = Math.floor((5 * dayOfYear + 2) / 153)
+  const day = dayOfYear - Math.floor((153 * marchMonth + 2) / 5) + 1
+  const month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9
+  return { year: yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, day }
+}
+
+/** Days since 1970 as ISO text. A year outside 0000 to 9999 has a sign, and at least `signedDigits` digits. */
+export function formatDate(days: number, signedDigits = 4): string {
+  const { year, month, day } = civilDate(days)
+  const isPlain = year >= 0 && year <= 9999
+  const digits = String(Math.abs(year)).padStart(isPlain ? 4 : signedDigits, '0')
+  const sign = isPlain ? '' : year < 0 ? '-' : '+'
+  return `${sign}${digits}-${String(month).padStart(2, '0')}-${String(day).padStart(2, '0')}`
 }
 
 export function parseDate(text: string): number {

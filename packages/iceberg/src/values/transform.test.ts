@@ -51,6 +51,8 @@ test.each<[string, string, Value | null, Value | null]>([
   ['year', 'date', parseDate('0001-01-01'), -1969],
   ['month', 'date', parseDate('1969-12-31'), -1],
   ['month', 'date', parseDate('2017-12-01'), 575],
+  ['year', 'date', 2 ** 31 - 1, 5_881_580 - 1970],
+  ['month', 'timestamp', -(2n ** 63n), (-290_308 - 1970) * 12 + 11],
   ['day', 'date', -719162, -719162],
   ['year', 'timestamp', utc('1969-12-31T23:59:59.999999'), -1],
   ['month', 'timestamptz', utc('1969-11-30T23:00:00'), -2],

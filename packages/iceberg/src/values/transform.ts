@@ -2,6 +2,7 @@ import { IcebergError } from '../errors.ts'
 import { type Transform, transformText } from '../metadata/partition-spec.ts'
 import { isNested, type PrimitiveType, type Type, typeName } from '../metadata/type.ts'
 import { valueToBytes } from './binary.ts'
+import { civilDate } from './date-time.ts'
 import { murmur3 } from './murmur3.ts'
 import { asBigint, asBytes, asNumber, asString, type Value } from './value.ts'
 
@@ -132,9 +133,8 @@ function epochDays(type: Type, value: Value): number {
 }
 
 function monthsSinceEpoch(days: number): { years: number; months: number } {
-  const date = new Date(days * 86_400_000)
-  const years = date.getUTCFullYear() - 1970
-  return { years, months: years * 12 + date.getUTCMonth() }
+  const { year, month } = civilDate(days)
+  return { years: year - 1970, months: (year - 1970) * 12 + month - 1 }
 }
 
 /** Division towards minus infinity: an hour before 1970 is in hour -1, not 0. */
