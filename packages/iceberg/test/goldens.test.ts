@@ -2,21 +2,29 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { inspect } from 'node:util'
+import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
   DuckDb,
+  isNested,
   LocalStorage,
   metadataColumns,
   parseTableMetadata,
   planContext,
   rowToJson,
+  schemaOf,
   scanRows,
   Staging,
   type ByteRange,
+  type Filter,
   type MetadataColumn,
   type PlainJson,
+  type ScannedRow,
   type SnapshotChoice,
+  type Value,
 } from '../src/index.ts'
+import { filterOf, filterShape, fulfils } from './scan/random-filters.ts'
 
 // Tables that others wrote, each with the rows that others read: see goldens/README.md.
 
@@ -29,6 +37,11 @@ const refused: Readonly<Record<string, RegExp>> = {
   'format-orc': /\.orc is orc; only Parquet files are read/,
   'v3-nanoseconds': /Column at .* is timestamptz_ns, which cannot be read exactly/,
   'v3-variant': /Column v .* is variant, which cannot be read exactly/,
+}
+
+/** Filters that once per table are surely tried: Arrow leaves NaN out of the statistics of its files. */
+const sureFilters: Readonly<Record<string, Filter[]>> = {
+  'pyiceberg-v2-types': (['>', '<='] as const).map((op) => ({ op, column: 'd', value: 5 })),
 }
 
 type JsonRow = Record<string, PlainJson>
@@ -90,17 +103,22 @@ describe.each(readdirSync(root).filter((name) => !name.endsWith('.md')))('golden
       for await (const batch of scanRows(table, options)) for (const row of batch) rows.push(rowToJson(fields, row))
       return rows
     }
-    return scan
+    const filtered = async (filter?: Filter): Promise<ScannedRow[]> => {
+      const rows: ScannedRow[] = []
+      for await (const batch of scanRows(table, { ...(filter && { filter }), duckDb, staging })) rows.push(...batch)
+      return rows
+    }
+    return { scan, filtered, fields: schemaOf(metadata).fields }
   }
 
   if (refused[name] !== undefined) {
     const message = expect.stringMatching(refused[name]) as string
     it('is refused, and the error says why', async () => {
-      const scan = await load()
+      const { scan } = await load()
       await expect(scan({})).rejects.toMatchObject({ code: 'scan_unsupported', message })
     })
     it('has the rows that others read in the snapshots that are not refused', async () => {
-      const scan = await load()
+      const { scan } = await load()
       for (const [id, then] of Object.entries(expected.snapshots)) {
         const rows = await scan({ snapshotId: BigInt(id) }).catch((error: unknown) => {
           expect(error).toMatchObject({ code: 'scan_unsupported', message })
@@ -112,7 +130,7 @@ describe.each(readdirSync(root).filter((name) => !name.endsWith('.md')))('golden
   }
 
   it('has the rows that others read, in every snapshot, branch and tag', async () => {
-    const scan = await load()
+    const { scan } = await load()
     expect(sorted(await scan({}))).toEqual(sorted(expected.rows))
     for (const [id, then] of Object.entries(expected.snapshots)) {
       expect(sorted(await scan({ snapshotId: BigInt(id) })), `snapshot ${id}`).toEqual(sorted(rowsOf(then)))
@@ -122,10 +140,27 @@ describe.each(readdirSync(root).filter((name) => !name.endsWith('.md')))('golden
     }
   })
 
+  it('gives the rows that fulfil a filter, any filter', async () => {
+    const { filtered, fields } = await load()
+    const all = await filtered()
+    const columns = fields.filter(({ type }) => !isNested(type) && type.type !== 'unknown').map(({ name, type }) => {
+      const values = all.map((row) => row[name] as Value | null).filter((value) => value !== null)
+      return { name, type, values }
+    }) // prettier-ignore
+    if (columns.length === 0) return
+    const check = async (filter: Filter): Promise<void> => {
+      const wanted = all.filter((row) => fulfils(filter, row))
+      expect(texts(await filtered(filter))).toEqual(texts(wanted))
+    }
+    for (const filter of sureFilters[name] ?? []) await check(filter)
+    const property = fc.asyncProperty(filterShape, (shape) => check(filterOf(shape, columns)))
+    await fc.assert(property, { numRuns: Number(process.env['FENCEPOST_GOLDEN_FILTERS'] ?? 10) })
+  })
+
   const { row_lineage: lineage } = expected
   if (lineage === undefined) return
   it('has the row lineage that others read', async () => {
-    const scan = await load()
+    const { scan } = await load()
     const columns = Object.keys(lineage[0] ?? {})
     const rows = await scan({}, ['_row_id', '_last_updated_sequence_number'])
     const wanted = rows.map((row) => Object.fromEntries(columns.map((column) => [column, row[column] ?? null])))
@@ -139,6 +174,12 @@ it('every table that is said to be refused is there', () => {
 
 function rowsOf(then: { rows: JsonRow[] } | JsonRow[]): JsonRow[] {
   return Array.isArray(then) ? then : then.rows
+}
+
+function texts(rows: readonly ScannedRow[]): string[] {
+  return rows
+    .map((row) => inspect(row, { depth: Infinity, maxStringLength: Infinity, maxArrayLength: Infinity }))
+    .toSorted()
 }
 
 /** Rows have no order; as texts they have one. */

@@ -4,6 +4,7 @@ import { sqlText } from './duckdb.ts'
 export function parquetTable(path: string, columnCount: number): string {
   // A path is a pattern to DuckDB: what is special in one is put in brackets. And it makes columns of `x=1/` in it.
   const literal = path.replaceAll(/[[*?]/g, (special) => `[${special}]`)
+  // Other writers leave NaN out of a file's statistics, by which DuckDB would decide for all rows that they are lower.
   const columns = Array.from({ length: columnCount }, (_, index) => `p${index}`)
-  return `read_parquet(${sqlText(literal)}, hive_partitioning = false) as t(${columns.join(', ')})`
+  return `read_parquet(${sqlText(literal)}, hive_partitioning = false, can_have_nan = true) as t(${columns.join(', ')})`
 }

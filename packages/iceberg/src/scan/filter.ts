@@ -1,7 +1,7 @@
 import { IcebergError } from '../errors.ts'
 import { fieldsById, findField, type Schema } from '../metadata/schema.ts'
-import { isNested, typeName, type PrimitiveType } from '../metadata/type.ts'
-import { valueToBytes } from '../values/binary.ts'
+import { isNested, typeName, type PrimitiveType, type Type } from '../metadata/type.ts'
+import { valueFromBytes, valueToBytes } from '../values/binary.ts'
 import type { Value } from '../values/value.ts'
 
 export type Comparison = '=' | '!=' | '<' | '<=' | '>' | '>='
@@ -93,8 +93,7 @@ function boundTerm(filter: Extract<Filter, { column: string }>, schema: Schema):
   if (filter.op.endsWith('starts with') && type.type !== 'string') {
     throw wrong(filter.column, `it is ${typeName(type)}, and only a string has a beginning`)
   }
-  for (const value of values) check(filter.column, type, value)
-  return { op: filter.op, fieldId: field.id, type, values }
+  return { op: filter.op, fieldId: field.id, type, values: values.map((value) => literal(filter.column, type, value)) }
 }
 
 /** Whether a field has a list or map above it. */
@@ -106,13 +105,26 @@ function isInside(schema: Schema, parentId: number | undefined): boolean {
   return false
 }
 
-function check(column: string, type: PrimitiveType, value: Value): void {
+const withoutOrder = new Set<Type['type']>(['variant', 'geometry', 'geography'])
+
+/** The value as columns of the type have it, in which it is compared with bounds, partitions and rows alike. */
+function literal(column: string, type: PrimitiveType, value: Value): Value {
   if (Number.isNaN(value)) throw wrong(column, 'nothing is compared with NaN: use "is nan"')
+  if (withoutOrder.has(type.type)) throw wrong(column, `values of its type, ${typeName(type)}, are not compared`)
   try {
-    valueToBytes(type, value)
+    // A float has fewer digits than a number, and a uuid may be spelled in capitals.
+    const held = valueFromBytes(type, valueToBytes(type, value))
+    if (isHeld(type, value, held)) return held
   } catch (error) {
     throw wrong(column, `${String(value)} is not a value of its type, ${typeName(type)}`, error)
   }
+  throw wrong(column, `${String(value)} is not in the range of its type, ${typeName(type)}`)
+}
+
+function isHeld(type: PrimitiveType, value: Value, held: Value): boolean {
+  if (type.type === 'decimal') return String(held).replace('-', '').length <= type.precision
+  if (type.type === 'fixed') return (held as Uint8Array).length === type.length
+  return Number.isFinite(held) === Number.isFinite(value)
 }
 
 function wrong(column: string, why: string, cause?: unknown): IcebergError {

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import type { ContentFile } from '../manifests/content-file.ts'
 import type { ManifestFile, PartitionSummary } from '../manifests/manifest-file.ts'
 import type { PartitionTypeField } from '../manifests/partition-type.ts'
@@ -68,10 +69,14 @@ function boundsOf(type: PrimitiveType, lower: Uint8Array | undefined, upper: Uin
   return { lower: boundOf(type, lower), upper: boundOf(type, upper) }
 }
 
-/** A bound that is not of this type, as of a file that was written after the column was widened, says nothing. */
+/**
+ * A bound that is not of this type says nothing: of a file that was written after the column was widened, or of a text
+ * that was cut inside a character.
+ */
 function boundOf(type: PrimitiveType, bytes: Uint8Array | undefined): Value | undefined {
   try {
-    return bytes === undefined ? undefined : valueFromBytes(type, bytes)
+    if (bytes === undefined || (type.type === 'string' && !isUtf8(bytes))) return undefined
+    return valueFromBytes(type, bytes)
   } catch {
     return undefined
   }

@@ -1,7 +1,7 @@
 import { IcebergError } from '../errors.ts'
 import { type Type, typeName } from '../metadata/type.ts'
 import { integerFromBytes, integerToBytes, uuidFromBytes, uuidToBytes, viewOf } from './bytes.ts'
-import { asBigint, asBytes, asNumber, asString, type Value, wrongValue } from './value.ts'
+import { asBigint, asBytes, asInteger, asNumber, asString, type Value, wrongValue } from './value.ts'
 
 const microsPerDay = 86_400_000_000n
 
@@ -13,7 +13,7 @@ export function valueToBytes(type: Type, value: Value): Uint8Array {
       return Uint8Array.of(value ? 1 : 0)
     case 'int':
     case 'date':
-      return filled(4, (b) => b.writeInt32LE(asNumber(type, value)))
+      return filled(4, (b) => b.writeInt32LE(asInteger(type, value)))
     case 'long':
     case 'time':
     case 'timestamp':

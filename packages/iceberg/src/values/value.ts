@@ -18,6 +18,11 @@ export function asNumber(type: Type, value: Value): number {
   return value
 }
 
+export function asInteger(type: Type, value: Value): number {
+  if (!Number.isInteger(value)) throw wrongValue(type, value)
+  return value as number
+}
+
 export function asBigint(type: Type, value: Value): bigint {
   if (typeof value !== 'bigint') throw wrongValue(type, value)
   return value

@@ -102,14 +102,39 @@ describe('a filter', () => {
     expect(reads.filter((location) => location.includes('manifest-1-'))).toEqual([])
   })
 
+  it('is held against bounds and partitions in the type of its column', async () => {
+    const uuid = 'f79c3e09-677c-4bbd-a479-3f349cb785e7'
+    const columns = [optional(1, 'f', { type: 'float' }), optional(2, 'u', { type: 'uuid' })]
+    const specs: PartitionSpec[] = [
+      { specId: 0, fields: [{ fieldId: 1000, sourceId: 2, name: 'u', transform: { name: 'identity' } }] },
+    ]
+    const table = workshop.table({ schemas: [columns], specs })
+    const bound = new Map([[1, valueToBytes({ type: 'float' }, 0.1)]])
+    const file = { lowerBounds: bound, upperBounds: bound, valueCounts: new Map([[1, 1]]) }
+    await table.data('select 0.1::float as f', '{f: 1}', { file, partition: [uuid] })
+    expect((await table.rows({ filter: { op: '=', column: 'f', value: 0.1 } })).length).toBe(1)
+    expect((await table.rows({ filter: { op: '=', column: 'u', value: uuid.toUpperCase() } })).length).toBe(1)
+  })
+
+  it('takes no bound for true that was cut inside a character', async () => {
+    const table = workshop.table({ schemas: [fields] })
+    const cut = new Map([[2, Buffer.from('ä').subarray(0, 1)]])
+    await table.data("select 'ä' as s", '{s: 2}', { file: { lowerBounds: cut } })
+    expect((await table.rows({ filter: { op: '=', column: 's', value: 'ä' } })).length).toBe(1)
+  })
+
   it('of a column that is not there, or with a value of another type, is refused', () => {
-    const schema = { schemaId: 0, identifierFieldIds: [], fields: [...fields, optional(4, 'l', { type: 'list', elementId: 5, element: { type: 'int' }, elementRequired: false })] } // prettier-ignore
+    const schema = { schemaId: 0, identifierFieldIds: [], fields: [...fields, optional(6, 'f', { type: 'float' }), optional(7, 'n', { type: 'decimal', precision: 3, scale: 1 }), optional(8, 'g', { type: 'geometry' }), optional(4, 'l', { type: 'list', elementId: 5, element: { type: 'int' }, elementRequired: false })] } // prettier-ignore
     const wrong: [Filter, RegExp][] = [
       [{ op: '=', column: 'nope', value: 1 }, /there is no such column/],
       [{ op: '=', column: 'id', value: 'x' }, /x is not a value of its type, int/],
       [{ op: '=', column: 'd', value: Number.NaN }, /use "is nan"/],
       [{ op: '=', column: 'l', value: 1 }, /it is a list/],
       [{ op: '=', column: 'l.element', value: 1 }, /inside a list or map/],
+      [{ op: '=', column: 'id', value: 1.5 }, /1.5 is not a value of its type, int/],
+      [{ op: '<', column: 'f', value: 1e300 }, /1e\+300 is not in the range of its type, float/],
+      [{ op: '<', column: 'n', value: 1000n }, /1000 is not in the range of its type, decimal\(3, 1\)/],
+      [{ op: '=', column: 'g', value: Buffer.from('') }, /values of its type, geometry.*, are not compared/],
       [{ op: 'starts with', column: 'id', value: '1' }, /only a string has a beginning/],
     ]
     for (const [filter, message] of wrong) expect(() => bindFilter(filter, schema)).toThrow(message)
