@@ -71,6 +71,11 @@ export class DuckDb {
     if (this.#connections.delete(connection)) connection.closeSync()
   }
 
+  /** Ends what is run on a connection: it fails. The connection can be used again. */
+  interrupt(connection: DuckDBConnection): void {
+    if (this.#connections.has(connection)) connection.interrupt()
+  }
+
   /** Ends every connection and removes what was spilled. */
   close(): Promise<void> {
     this.#closed ??= this.#close()

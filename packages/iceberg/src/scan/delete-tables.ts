@@ -9,6 +9,7 @@ import type { Storage } from '../storage/storage.ts'
 import { deletePathId, deletePositionId, onlyPath, type Delete } from './delete-index.ts'
 import { fieldPathSql, type FieldPath } from './field-path.ts'
 import type { ScanFile } from './plan.ts'
+import { assertReadable } from './projection.ts'
 import type { OpenFile } from './table-reader.ts'
 
 interface Sources {
@@ -85,20 +86,22 @@ export class DeleteTables {
     return `select pos from ${table}`
   }
 
-  async #positions(each: Delete, dataPath: string, releases: Release[]): Promise<string> {
-    if (onlyPath(each.file) === undefined) {
-      const table = await this.#once(each.file.filePath, async () => this.#loadPositions(each.file))
-      return `select pos from ${table} where file_path = ${sqlText(dataPath)}`
+  async #positions({ file }: Delete, dataPath: string, releases: Release[]): Promise<string> {
+    const ofPath = `where file_path = ${sqlText(dataPath)}`
+    if (onlyPath(file) === undefined) {
+      const table = await this.#once(file.filePath, () => this.#load(file, (opened) => positionRows(opened, file)))
+      return `select pos from ${table} ${ofPath}`
     }
-    const { opened, staged } = await this.#sources.open(each.file)
-    releases.push(() => staged.release())
-    return `select pos from (${positionRows(opened, each.file)}) where file_path = ${sqlText(dataPath)}`
+    const table = await this.#load(file, (opened) => `select pos from (${positionRows(opened, file)}) ${ofPath}`)
+    releases.push(() => execute(this.#sources.connection, `drop table ${table}`))
+    return `select pos from ${table}`
   }
 
-  async #loadPositions(file: ContentFile): Promise<string> {
+  /** The file is not held: whoever holds one file while it waits for room for another could wait for ever. */
+  async #load(file: ContentFile, select: (opened: OpenFile) => string): Promise<string> {
     const { opened, staged } = await this.#sources.open(file)
     try {
-      return await this.#table(`as ${positionRows(opened, file)}`)
+      return await this.#table(`as ${select(opened)}`)
     } finally {
       await staged.release()
     }
@@ -109,7 +112,9 @@ export class DeleteTables {
     const fields = (group[0]?.file.equalityIds ?? []).map((id) => this.#key(id, group[0]?.file.filePath ?? ''))
     const selects: string[] = []
     for (const { file } of group) {
-      const table = await this.#once(file.filePath, async () => this.#loadEquality(file, fields))
+      const table = await this.#once(file.filePath, () =>
+        this.#load(file, (opened) => equalityRows(opened, file, fields)),
+      )
       selects.push(`select * from ${table}`)
     }
     for (const field of fields) keys.set(field.id, field)
@@ -125,27 +130,15 @@ export class DeleteTables {
 
   #key(id: number, location: string): FieldPath {
     const found = this.#sources.keyField(id)
-    if (found !== undefined) return found
+    if (found !== undefined) {
+      assertReadable([found.column], `the equality deletes in ${location}`)
+      return found
+    }
     throw new IcebergError(
       'manifest_invalid',
       `${location} deletes rows by the field ${id}, which no schema of the table has, or has only inside a list or map.`,
       { details: { location, fieldId: id } },
     )
-  }
-
-  async #loadEquality(file: ContentFile, fields: readonly FieldPath[]): Promise<string> {
-    const { opened, staged } = await this.#sources.open(file)
-    try {
-      const columns = { location: file.filePath, columns: opened.columns, identityValues: new Map() }
-      const values = fields.map((field) => {
-        if (!opened.columns.some(({ fieldId }) => fieldId === field.column.id)) throw lacks(file, field.column.name)
-        return `${fieldPathSql(field, columns)} as "${field.id}"`
-      })
-      const from = parquetTable(opened.path, opened.columns.length)
-      return await this.#table(`as select distinct ${values.join(', ')} from ${from}`)
-    } finally {
-      await staged.release()
-    }
   }
 
   #once(key: string, load: () => Promise<string>): Promise<string> {
@@ -180,6 +173,15 @@ function positionRows(opened: OpenFile, file: ContentFile): string {
   }
   const columns = [column(deletePathId, 'file_path'), column(deletePositionId, 'pos')]
   return `select ${columns.join(', ')} from ${parquetTable(opened.path, opened.columns.length)}`
+}
+
+function equalityRows(opened: OpenFile, file: ContentFile, fields: readonly FieldPath[]): string {
+  const columns = { location: file.filePath, columns: opened.columns, identityValues: new Map() }
+  const values = fields.map((field) => {
+    if (!opened.columns.some(({ fieldId }) => fieldId === field.column.id)) throw lacks(file, field.column.name)
+    return `${fieldPathSql(field, columns)} as "${field.id}"`
+  })
+  return `select distinct ${values.join(', ')} from ${parquetTable(opened.path, opened.columns.length)}`
 }
 
 function lacks(file: ContentFile, column: string): IcebergError {

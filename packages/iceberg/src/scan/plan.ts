@@ -3,7 +3,7 @@ import type { ContentFile, ManifestEntry } from '../manifests/content-file.ts'
 import type { ManifestFile } from '../manifests/manifest-file.ts'
 import { partitionType } from '../manifests/partition-type.ts'
 import { readManifestList } from '../manifests/read-manifest-list.ts'
-import { readManifest, readManifestHeader } from '../manifests/read-manifest.ts'
+import { embeddedManifest, readManifest } from '../manifests/read-manifest.ts'
 import { isUnpartitioned } from '../metadata/partition-spec.ts'
 import type { Schema } from '../metadata/schema.ts'
 import type { Snapshot } from '../metadata/snapshot.ts'
@@ -106,22 +106,11 @@ export async function manifestsOf({ storage }: ScannedTable, snapshot: Snapshot)
   const { manifestList, manifests = [] } = snapshot
   if (manifestList !== undefined) return readManifestList(await storage.read(manifestList), manifestList)
   const files: ManifestFile[] = []
-  for await (const file of mapOrdered(manifests, 8, (path) => oldManifest(storage, path, snapshot))) files.push(file)
+  for await (const file of mapOrdered(manifests, 8, async (path) =>
+    embeddedManifest(await storage.read(path), path, snapshot),
+  ))
+    files.push(file)
   return files
-}
-
-async function oldManifest(storage: Storage, manifestPath: string, snapshot: Snapshot): Promise<ManifestFile> {
-  const bytes = await storage.read(manifestPath)
-  const { partitionSpec } = readManifestHeader(bytes, manifestPath)
-  return {
-    manifestPath,
-    manifestLength: bytes.length,
-    partitionSpecId: partitionSpec?.specId ?? 0,
-    content: 'data',
-    sequenceNumber: 0n,
-    minSequenceNumber: 0n,
-    addedSnapshotId: snapshot.snapshotId,
-  }
 }
 
 function hasLiveFiles({ addedFilesCount, existingFilesCount }: ManifestFile): boolean {

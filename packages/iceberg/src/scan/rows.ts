@@ -1,9 +1,10 @@
 import { IcebergError } from '../errors.ts'
-import type { Schema } from '../metadata/schema.ts'
+import { fieldsById, type Schema } from '../metadata/schema.ts'
 import type { Field } from '../metadata/type.ts'
 import { explained, streamRows } from '../parquet/duckdb.ts'
+import { filteredFields } from './filter.ts'
 import { metadataColumns, type MetadataColumn } from './metadata-columns.ts'
-import { planContext, planWith, type PlanOptions, type ScanFile, type ScannedTable } from './plan.ts'
+import { planContext, planWith, type PlanContext, type PlanOptions, type ScanFile, type ScannedTable } from './plan.ts'
 import { assertReadable } from './projection.ts'
 import { valueReader, type ScannedRow } from './row-value.ts'
 import { TableReader, type ReaderOptions, type Selection } from './table-reader.ts'
@@ -20,9 +21,10 @@ export interface ScanOptions extends PlanOptions, ReaderOptions {
  * cannot be read exactly are refused before the first row.
  */
 export async function* scanRows(table: ScannedTable, options: ScanOptions = {}): AsyncGenerator<ScannedRow[]> {
+  options.signal?.throwIfAborted()
   const context = planContext(table.metadata, options)
   const fields = scannedFields(context.schema, options.columns)
-  assertReadable(fields, table.metadata.location)
+  assertReadable([...fields, ...filteredColumns(context)], table.metadata.location)
   if (context.snapshot === undefined) return
   const selection = { fields, metadataColumns: options.metadataColumns ?? [], filter: context.filter }
   const reader = await TableReader.open(table, context, options)
@@ -30,6 +32,10 @@ export async function* scanRows(table: ScannedTable, options: ScanOptions = {}):
     for await (const files of planWith(table, options, context)) {
       for (const file of files) yield* fileRows(reader, file, selection, options.signal)
     }
+  } catch (error) {
+    // What DuckDB says when it is interrupted is not the reason.
+    options.signal?.throwIfAborted()
+    throw error
   } finally {
     await reader.close()
   }
@@ -45,6 +51,12 @@ function scannedFields(schema: Schema, names: readonly string[] | undefined): re
   })
 }
 
+/** The fields that the filter looks at, at any depth. */
+function filteredColumns({ schema, filter }: PlanContext): Field[] {
+  const ids = filter === undefined ? [] : [...filteredFields(filter)]
+  return ids.flatMap((id) => fieldsById(schema).get(id) ?? [])
+}
+
 async function* fileRows(
   reader: TableReader,
   file: ScanFile,
@@ -55,6 +67,7 @@ async function* fileRows(
   try {
     const columns = [...selection.fields, ...selection.metadataColumns.map((name) => metadataColumns[name])]
     const readers = columns.map(({ name, type }) => ({ name, read: valueReader(type) }))
+    signal?.throwIfAborted()
     const result = await streamRows(reader.connection, selected.sql)
     for (;;) {
       signal?.throwIfAborted()

@@ -95,7 +95,12 @@ export class TableReader {
       const staging = options.staging instanceof Staging ? options.staging : await Staging.open(options.staging)
       if (staging !== options.staging) closing.unshift(() => staging.close())
       const connection = await duckDb.connect()
-      closing.unshift(() => duckDb.disconnect(connection))
+      const interrupt = (): void => duckDb.interrupt(connection)
+      options.signal?.addEventListener('abort', interrupt)
+      closing.unshift(() => {
+        options.signal?.removeEventListener('abort', interrupt)
+        duckDb.disconnect(connection)
+      })
       return new TableReader({ table, context, staging, connection }, options.signal, closing)
     } catch (error) {
       for (const close of closing) await close()
@@ -134,16 +139,16 @@ export class TableReader {
 
   /** The live rows of a data file. */
   async select(scanned: ScanFile, selection: Selection): Promise<SelectedFile> {
-    const { opened, staged } = await this.open(scanned.file)
-    const releases = [() => staged.release()]
+    const deletes = await this.#deletes.joins(scanned)
+    const releases = [() => deletes.release()]
     try {
+      const { opened, staged } = await this.open(scanned.file)
+      releases.push(() => staged.release())
       const columns: FileColumns = {
         location: scanned.file.filePath,
         columns: opened.columns,
         identityValues: identityValues(scanned.file, this.#context),
       }
-      const deletes = await this.#deletes.joins(scanned)
-      releases.unshift(() => deletes.release())
       const sql = this.#sql({ scanned, selection, path: opened.path, columns, deletes })
       return { sql, release: () => releaseAll(releases) }
     } catch (error) {
@@ -173,9 +178,10 @@ export class TableReader {
       const path = fieldPath([this.#context.schema], id)
       if (path !== undefined) inner.push(`${fieldPathSql(path, columns)} as "wanted.${id}"`)
     }
+    const wanted = names.length === 0 ? ['"deleted.pos"'] : names
     const rows = `(select ${inner.join(', ')} from ${parquetTable(file.path, columns.columns.length)}) d`
     const where = filter === undefined ? '' : ` where ${filterSql(filter, (id) => `d."wanted.${id}"`)}`
-    return `select ${names.map((name) => `d.${name}`).join(', ')} from ${[rows, ...deletes.joins].join(' ')}${where}`
+    return `select ${wanted.map((name) => `d.${name}`).join(', ')} from ${[rows, ...deletes.joins].join(' ')}${where}`
   }
 }
 

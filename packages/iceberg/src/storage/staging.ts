@@ -87,7 +87,7 @@ export class Staging {
     try {
       for (const { location, remote, path, size } of sized) {
         signal?.throwIfAborted()
-        if (remote) await this.#copy(storage, location, path, size)
+        if (remote) await this.#copy(storage, { location, path, size }, signal)
       }
       return staged
     } catch (error) {
@@ -116,11 +116,16 @@ export class Staging {
     return { location, remote, path, size: size ?? (await storage.size(location)) }
   }
 
-  async #copy(storage: Storage, location: string, path: string, size: number): Promise<void> {
+  async #copy(
+    storage: Storage,
+    { location, path, size }: { location: string; path: string; size: number },
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
     const { partBytes, parallelParts } = this.#options
     const file = await open(path, 'wx')
     try {
       await forEachLimited(partsOf(0, size, partBytes), parallelParts, async (part) => {
+        signal?.throwIfAborted()
         const bytes = await storage.read(location, part)
         for (let done = 0; done < bytes.length;) {
           done += (await file.write(bytes, done, bytes.length - done, part.offset + done)).bytesWritten

@@ -197,6 +197,16 @@ describe('equality deletes', () => {
     expect(idsOf(await table.rows())).toEqual([0, 2, 3])
   })
 
+  it('are refused by a field that DuckDB would read less exactly', async () => {
+    const table = workshop.table({
+      schemas: [[optional(1, 'id', 'int'), optional(2, 'at', { type: 'timestamptz_ns' })]],
+      formatVersion: 3,
+    })
+    await table.data('select 1 as id', '{id: 1}')
+    await table.equality('select now()::timestamp_ns as t', '{t: 2}', [2], { sequence: 2n })
+    await expect(table.rows({ columns: ['id'] })).rejects.toMatchObject({ code: 'scan_unsupported' })
+  })
+
   it('are refused without their column, or by a field that no schema has', async () => {
     for (const [equalityIds, message] of [
       [[2], /has no column part/],
