@@ -1,0 +1,54 @@
+import fc from 'fast-check'
+import { test } from 'vitest'
+import type { FormatVersion } from '../../src/index.ts'
+import { filterShape } from '../scan/random-filters.ts'
+import { bed } from '../write/bed.ts'
+import { specFields } from './evolve.ts'
+import { anyStep, History } from './history.ts'
+import { startSchema } from './model.ts'
+
+// Random histories of a table beside a model of it that is nothing but rows in memory. After every step the scan of the
+// branch must give the rows of the model; at the end that of every branch, tag and snapshot that was ever made, and that
+// of filters.
+//
+// FENCEPOST_HISTORIES says how many are tried for each format version to begin with, FENCEPOST_HISTORIES_SEED which:
+//   FENCEPOST_HISTORIES=1000 npx vitest run packages/iceberg/test/histories
+
+const numRuns = Number(process.env['FENCEPOST_HISTORIES'] ?? 34)
+const seed = process.env['FENCEPOST_HISTORIES_SEED']
+
+const metrics = fc.constantFrom('none', 'counts', 'truncate(2)', 'truncate(16)', 'full')
+const history = fc.record({
+  spec: fc.option(fc.nat(7)),
+  metrics,
+  steps: fc.array(anyStep, { minLength: 3, maxLength: 8 }),
+  filters: fc.array(filterShape, { minLength: 4, maxLength: 4 }),
+})
+
+/** The test of tables that begin with this format version. */
+export function anyHistory(formatVersion: FormatVersion): void {
+  const { newTable, rows } = bed()
+  test(
+    `any history of a table of version ${formatVersion} reads as its model`,
+    { timeout: numRuns * 5000 },
+    async () => {
+      await fc.assert(
+        fc.asyncProperty(history, async ({ spec, metrics: mode, steps, filters }) => {
+          const fields = spec === null ? [] : specFields(spec)
+          const table = await newTable({
+            schema: startSchema,
+            formatVersion,
+            partitionSpec: { fields: fields.map((f, index) => ({ ...f, fieldId: 1000 + index, name: 'part' })) },
+            properties: { 'write.metadata.metrics.default': mode },
+          })
+          const made = new History(table, rows)
+          await made.append('main', [1, 2, 3, 4, 10])
+          for (const one of steps) await made.run(one)
+          await made.checkAll()
+          for (const [index, shape] of filters.entries()) await made.checkFilter(shape, index)
+        }),
+        { numRuns, ...(seed !== undefined && { seed: Number(seed) }) },
+      )
+    },
+  )
+}

@@ -1,0 +1,3 @@
+import { anyHistory } from './any-history.ts'
+
+anyHistory(3)
