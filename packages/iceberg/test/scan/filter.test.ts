@@ -123,6 +123,15 @@ describe('a filter', () => {
     expect((await table.rows({ filter: { op: '=', column: 's', value: 'ä' } })).length).toBe(1)
   })
 
+  it('by a column that cannot be read exactly is refused', async () => {
+    const table = workshop.table({
+      schemas: [[...fields, optional(4, 'at', { type: 'timestamptz_ns' })]],
+      formatVersion: 3,
+    })
+    const filter: Filter = { op: '=', column: 'at', value: 1n }
+    await expect(table.rows({ columns: ['id'], filter })).rejects.toMatchObject({ code: 'scan_unsupported' })
+  })
+
   it('of a column that is not there, or with a value of another type, is refused', () => {
     const schema = { schemaId: 0, identifierFieldIds: [], fields: [...fields, optional(6, 'f', { type: 'float' }), optional(7, 'n', { type: 'decimal', precision: 3, scale: 1 }), optional(8, 'g', { type: 'geometry' }), optional(4, 'l', { type: 'list', elementId: 5, element: { type: 'int' }, elementRequired: false })] } // prettier-ignore
     const wrong: [Filter, RegExp][] = [
