@@ -22,7 +22,7 @@ import {
   type NewTable,
   type TableIdentifier,
 } from './catalog.ts'
-import { currentVersion, metadataFolder, versionAt, writeHint, type Version } from './hadoop-versions.ts'
+import { currentVersion, metadataFolder, versionAt, versionIn, writeHint, type Version } from './hadoop-versions.ts'
 import { deleteDropped, isResult, nextMetadata } from './next-metadata.ts'
 
 // A commit creates the file of the next version, and the storage lets one writer only create it. Nothing is ever
@@ -30,6 +30,8 @@ import { deleteDropped, isResult, nextMetadata } from './next-metadata.ts'
 //
 // Limit: this protects against writers that create exclusively too. Java's own renames, which is as good on a local
 // disk and on HDFS; on S3 it is not, so writing there has to be asked for.
+// Limit: a table that others drop and create again under the same name is not told from the old one by who still holds
+// that, if both have the same number of versions.
 
 export interface HadoopCatalogOptions {
   name: string
@@ -218,15 +220,16 @@ export class HadoopCatalog implements Catalog {
     const folder = this.#tableFolder(identifier)
     if (!purge) throw this.#unsupported(`cannot forget ${tableName(identifier)} without deleting it: give purge`)
     if ((await currentVersion(this.#storage, folder)) === undefined) throw tableNotFound(this.name, identifier)
-    const versions: string[] = []
+    const versions: Version[] = []
     const rest: string[] = []
     for await (const { location } of this.#storage.list(folder)) {
-      const isMetadata = location.startsWith(`${metadataFolder(folder)}/v`) && location.includes('.metadata.json')
-      ;(isMetadata ? versions : rest).push(location)
+      const version = versionIn(metadataFolder(folder), location)
+      if (version === undefined) rest.push(location)
+      else versions.push(version)
     }
     // Oldest first, and data last: whatever stops it, the table is whole until it is gone.
-    versions.sort((a, b) => versionAt(a).number - versionAt(b).number)
-    for (const version of versions) await this.#deleteAll(identifier, [version])
+    versions.sort((a, b) => a.number - b.number)
+    for (const { location } of versions) await this.#deleteAll(identifier, [location])
     await this.#deleteAll(identifier, rest)
     await this.#storage.removeFolder(folder)
   }

@@ -32,6 +32,12 @@ export function versionAt(location: string): Version {
   return { number: Number(match[1]), extension: match[2] ?? '', location }
 }
 
+/** The version that a listed file is; undefined of others, such as `.v2.metadata.json.<uuid>.tmp` of a killed writer. */
+export function versionIn(folder: string, location: string): Version | undefined {
+  const match = versionPattern.exec(location.slice(folder.length + 1))
+  return match === null ? undefined : { number: Number(match[1]), extension: match[2] ?? '', location }
+}
+
 /** The current version; undefined when the folder holds no table. */
 export async function currentVersion(storage: Storage, table: string): Promise<Version | undefined> {
   const hinted = await hintedVersion(storage, table)
@@ -64,9 +70,8 @@ async function highestListed(storage: Storage, table: string): Promise<Version |
   const folder = metadataFolder(table)
   let highest: Version | undefined
   for await (const { location } of storage.list(folder)) {
-    const match = versionPattern.exec(location.slice(folder.length + 1))
-    if (match === null || Number(match[1]) <= (highest?.number ?? 0)) continue
-    highest = { number: Number(match[1]), extension: match[2] ?? '', location }
+    const version = versionIn(folder, location)
+    if (version !== undefined && version.number > (highest?.number ?? 0)) highest = version
   }
   return highest
 }

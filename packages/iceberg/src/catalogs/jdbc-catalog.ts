@@ -3,7 +3,6 @@ import { IcebergError } from '../errors.ts'
 import { createTableMetadata } from '../metadata/create-table-metadata.ts'
 import { parseTableMetadata, serializeTableMetadata } from '../metadata/metadata-file.ts'
 import type { TableMetadata } from '../metadata/table-metadata.ts'
-import { below } from '../storage/location.ts'
 import { RoutedStorage } from '../storage/storage-for.ts'
 import type { Storage } from '../storage/storage.ts'
 import {
@@ -18,9 +17,9 @@ import {
   type NewTable,
   type TableIdentifier,
 } from './catalog.ts'
-import { swapAlone, swapWithin, type Swap } from './jdbc-commit.ts'
+import { swapAlone, swapInside, type Swap } from './jdbc-commit.ts'
 import { JdbcNamespaces } from './jdbc-namespaces.ts'
-import { checkedName, createRelations, layoutOf, query, type JdbcLayout } from './jdbc-tables.ts'
+import { checkedName, createRelations, defaultLocation, layoutOf, query, type JdbcLayout } from './jdbc-tables.ts'
 import { deleteDropped, isResult, nextMetadata, nextMetadataLocation } from './next-metadata.ts'
 
 export interface JdbcCatalogOptions {
@@ -63,12 +62,14 @@ export class JdbcCatalog implements Catalog {
     const pool = typeof database === 'string' ? new pg.Pool({ connectionString: database }) : database
     if (typeof database === 'string') pool.on('error', () => {}) // an idle connection broke; the next one is new
     try {
-      if ((await layoutOf(pool)) === undefined && createLayout !== 'never') await createRelations(pool, createLayout)
-      const layout = await layoutOf(pool)
-      if (layout === undefined) {
+      const found = await layoutOf(pool)
+      if (!found.complete && createLayout !== 'never') await createRelations(pool, found.layout ?? createLayout)
+      const { layout, complete } = found.complete ? found : await layoutOf(pool)
+      if (layout === undefined || !complete) {
         throw new IcebergError(
           'catalog_invalid',
-          `The database of the catalog ${options.name} has no relation iceberg_tables: create it, or give a createLayout.`,
+          `The database of the catalog ${options.name} lacks iceberg_tables or iceberg_namespace_properties: ` +
+            'create them, or give a createLayout.',
         )
       }
       return new JdbcCatalog(options, pool, layout)
@@ -130,7 +131,7 @@ export class JdbcCatalog implements Catalog {
   async createTable(identifier: TableIdentifier, table: NewTable): Promise<LoadedTable> {
     const { namespace, name } = checkedName(identifier)
     await this.#namespaces.assertExists(identifier.namespace)
-    const location = table.location ?? below(this.#warehouse, ...identifier.namespace, name)
+    const location = table.location ?? defaultLocation(this.#warehouse, identifier)
     const metadata = createTableMetadata({ ...table, location, nowMs: Date.now() })
     const metadataLocation = nextMetadataLocation(metadata, undefined)
     await this.#storage.write(metadataLocation, serializeTableMetadata(metadata, metadataLocation))
@@ -163,7 +164,7 @@ export class JdbcCatalog implements Catalog {
     const result =
       transaction === undefined
         ? await swapAlone(this.#pool, this.#storage, swap, request.guard)
-        : await swapWithin(transaction, swap, request.guard)
+        : await swapInside(transaction, swap, request.guard)
     if (result.outcome === 'not_applied') await this.#storage.delete([to]).catch(() => {})
     if (result.outcome !== 'swapped') return result
     // In the caller's transaction it may still be taken back.

@@ -67,8 +67,17 @@ async function swapOn(client: pg.PoolClient, swap: Swap, guard: Guard | undefine
   }
 }
 
+/** Swaps in a transaction of the caller's, which nothing was applied in when a statement fails. */
+export async function swapInside(client: pg.ClientBase, swap: Swap, guard: Guard | undefined): Promise<Swapped> {
+  try {
+    return await swapWithin(client, swap, guard)
+  } catch (error) {
+    return refusedBy(swap, error)
+  }
+}
+
 /** Swaps in the transaction that the client is in. */
-export async function swapWithin(client: pg.ClientBase, swap: Swap, guard: Guard | undefined): Promise<Swapped> {
+async function swapWithin(client: pg.ClientBase, swap: Swap, guard: Guard | undefined): Promise<Swapped> {
   const refused = await askGuard(swap.identifier, guard, client)
   if (refused !== undefined && refused.outcome !== 'applied') return refused
   const onlyTables = swap.layout === 'V1' ? `and (iceberg_type = 'TABLE' or iceberg_type is null)` : ''
@@ -86,7 +95,8 @@ function refusedBy(swap: Swap, error: unknown): Swapped {
   // A transaction of the guard's isolation that lost: serialization failure, deadlock.
   if (code === '40001' || code === '40P01')
     return conflict(swap.identifier, 'another commit came first', error) as Swapped
-  if (!isRefusal(error)) return unavailable(swap, error)
+  // A lock that was not had in time, and a server that is short of something: 55P03, class 53.
+  if (!isRefusal(error) || code === '55P03' || String(code).startsWith('53')) return unavailable(swap, error)
   return { outcome: 'not_applied', why: 'rejected', error: explained(swap, error, 'Postgres refused it') }
 }
 

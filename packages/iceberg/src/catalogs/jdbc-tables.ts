@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { IcebergError } from '../errors.ts'
+import { below } from '../storage/location.ts'
 import type { Namespace, TableIdentifier } from './catalog.ts'
 
 // The relations of Iceberg's JDBC catalog, which Spark, Flink, Trino and PyIceberg share. V0 has tables only; V1 has a
@@ -10,13 +11,16 @@ export type JdbcLayout = 'V0' | 'V1'
 const layoutQuery = `
   select exists (select from pg_attribute
                   where attrelid = to_regclass('iceberg_tables') and attname = 'iceberg_type' and not attisdropped) as v1,
-         to_regclass('iceberg_tables') is not null as there`
+         to_regclass('iceberg_tables') is not null as tables,
+         to_regclass('iceberg_namespace_properties') is not null as namespaces`
 
-/** The layout of the relations on the search path; undefined when there are none. */
-export async function layoutOf(client: pg.Pool | pg.ClientBase): Promise<JdbcLayout | undefined> {
-  const { rows } = await client.query<{ v1: boolean; there: boolean }>(layoutQuery)
-  if (rows[0]?.there !== true) return undefined
-  return rows[0].v1 ? 'V1' : 'V0'
+/** What is on the search path: a layout when there are tables, and whether both relations are there. */
+export async function layoutOf(
+  client: pg.Pool | pg.ClientBase,
+): Promise<{ layout: JdbcLayout | undefined; complete: boolean }> {
+  const { rows } = await client.query<{ v1: boolean; tables: boolean; namespaces: boolean }>(layoutQuery)
+  const { v1 = false, tables = false, namespaces = false } = rows[0] ?? {}
+  return { layout: !tables ? undefined : v1 ? 'V1' : 'V0', complete: tables && namespaces }
 }
 
 /** Makes the relations that are missing. A V0 database stays one unless V1 is asked for. */
@@ -89,4 +93,17 @@ function limited(text: string, what: string): string {
 
 function invalidName(what: string, why: string): IcebergError {
   return new IcebergError('name_invalid', `${what}: ${why}.`)
+}
+
+/**
+ * A folder below the warehouse for a table that is given no location, as Java puts it. No two tables share one, but one
+ * may lie in another: that of `b` in `a` holds those of the namespace `a.b`.
+ */
+export function defaultLocation(warehouse: string, { namespace, name }: TableIdentifier): string {
+  for (const part of [...namespace, name]) {
+    if (part === '.' || part === '..' || part.includes('/')) {
+      throw invalidName(`"${part}" cannot be a folder of the warehouse`, 'give the table a location')
+    }
+  }
+  return below(warehouse, ...namespace, name)
 }

@@ -69,37 +69,44 @@ export class TokenSource {
       scope,
       ...parameters,
     })
-    const answer = await this.#post(form)
-    const text = await answer.text()
+    const { answer, text } = await this.#post(form)
     if (!answer.ok) {
-      // Never the body of the request: it holds the secret.
+      // Never the body of the request, which holds the secret; a server may send it back.
       throw new IcebergError(
         answer.status >= 500 || answer.status === 429 ? 'catalog_unavailable' : 'catalog_unauthorized',
-        `${this.#tokenUrl} gave no token to the client ${clientId} (${answer.status}): ${text.slice(0, 300)}`,
+        `${this.#tokenUrl} gave no token to the client ${clientId} (${answer.status}): ${text.replaceAll(clientSecret, '…').slice(0, 300)}`,
         { details: { status: answer.status } },
       )
     }
-    const reader = new ObjectReader(
-      parseJson(text, `The answer of ${this.#tokenUrl}`),
-      `The answer of ${this.#tokenUrl}`,
-    )
-    const token = reader.string('access_token')
-    const lifeMs = (reader.optionalInt('expires_in') ?? Number.POSITIVE_INFINITY) * 1000
+    const { token, lifeMs } = readToken(text, this.#tokenUrl)
     // A short life is used for half of it, rather than never.
     this.#held = { token, renewAt: performance.now() + Math.max(lifeMs - renewBeforeMs, lifeMs / 2) }
     return token
   }
 
-  async #post(form: URLSearchParams): Promise<Response> {
+  async #post(form: URLSearchParams): Promise<{ answer: Response; text: string }> {
     try {
-      return await fetch(this.#tokenUrl, {
+      const answer = await fetch(this.#tokenUrl, {
         method: 'POST',
         body: form,
         headers: { accept: 'application/json' },
         signal: AbortSignal.timeout(this.#timeoutMs),
+        redirect: 'error', // the secret goes nowhere else
       })
+      return { answer, text: await answer.text() }
     } catch (cause) {
       throw new IcebergError('catalog_unavailable', `${this.#tokenUrl} could not be reached for a token.`, { cause })
     }
+  }
+}
+
+function readToken(text: string, tokenUrl: string): { token: string; lifeMs: number } {
+  const what = `The answer of ${tokenUrl}`
+  try {
+    const reader = new ObjectReader(parseJson(text, what), what)
+    const token = reader.string('access_token')
+    return { token, lifeMs: (reader.optionalInt('expires_in') ?? Number.POSITIVE_INFINITY) * 1000 }
+  } catch (cause) {
+    throw new IcebergError('catalog_invalid', `${what} is not a token.`, { cause })
   }
 }

@@ -71,9 +71,9 @@ export class RestCatalog implements Catalog {
     const answer = await http.read({ method: 'GET', path: 'v1/config', ...query }).catch((error: unknown) => {
       throw generalError(error)
     })
-    const config = new RestConfig(answer.body, options.properties ?? {})
-    const { uri } = config.properties
-    return new RestCatalog(options, uri === undefined ? http : httpFor(uri, options), config)
+    const config = new RestConfig(answer.body, { ...options.properties, uri: options.url })
+    const { uri = options.url } = config.properties
+    return new RestCatalog(options, uri === options.url ? http : httpFor(uri, options), config)
   }
 
   async listNamespaces(parent: Namespace = []): Promise<Namespace[]> {
@@ -101,7 +101,9 @@ export class RestCatalog implements Catalog {
 
   async dropNamespace(namespace: Namespace): Promise<void> {
     await this.#change({ method: 'DELETE', path: this.config.namespacePath(namespace) }, (refusal) => {
-      if (refusal.status === 409) return namespaceNotEmpty(this.name, namespace, refusal)
+      // Servers of older releases say it with 400.
+      const notEmpty = refusal.status === 409 || refusal.type === 'NamespaceNotEmptyException'
+      if (notEmpty) return namespaceNotEmpty(this.name, namespace, refusal)
       return refusal.status === 404 ? namespaceNotFound(this.name, namespace, refusal) : undefined
     })
   }
@@ -175,11 +177,11 @@ export class RestCatalog implements Catalog {
     }
   }
 
-  /** The table after a commit; its answer has metadata and no credentials, so those of the loaded one go on. */
+  /** The table after a commit; its answer has metadata only, so what the loaded one knew of the storage goes on. */
   #committed(table: LoadedTable, answer: RestAnswer): LoadedTable {
     try {
-      const { identifier, storage } = table
-      return { identifier, storage, ...this.#described(identifier, answer) }
+      const { identifier, storage, config } = table
+      return { ...this.#described(identifier, answer), identifier, storage, config }
     } catch (cause) {
       // It was done, but what it came to cannot be read: the caller looks again.
       throw new RestSilence(`The answer to a commit to ${tableName(table.identifier)} is damaged.`, cause, false)
@@ -314,5 +316,5 @@ function storageCredentials(body: Json | undefined): PrefixedProperties[] {
 }
 
 function hasVended(config: Readonly<Record<string, string>>, prefixed: readonly PrefixedProperties[]): boolean {
-  return prefixed.length > 0 || 's3.session-token' in config
+  return prefixed.length > 0 || 's3.access-key-id' in config
 }

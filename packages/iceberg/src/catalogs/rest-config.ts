@@ -48,14 +48,10 @@ export class RestConfig {
     throw new IcebergError('catalog_unsupported', `The catalog cannot ${what}: it does not offer ${endpoint}.`)
   }
 
-  /** A path, with the prefix that the server wants. */
+  /** A path, with the prefix that the server wants, which it gives as it stands in a path. */
   path(...parts: readonly string[]): string {
     const { prefix } = this.properties
-    return [
-      'v1',
-      ...(prefix === undefined || prefix === '' ? [] : [prefix.split('/').map(encodeURIComponent).join('/')]),
-      ...parts,
-    ].join('/')
+    return ['v1', ...(prefix === undefined || prefix === '' ? [] : [prefix]), ...parts].join('/')
   }
 
   namespacePath(namespace: Namespace, ...more: readonly string[]): string {

@@ -55,6 +55,9 @@ export class RestSilence extends Error {
   }
 }
 
+// Who is asked to come again later than this is told so, and does not wait here.
+const maxPauseMs = 60_000
+
 /** Requests to a REST catalog: who asks, how often, and lossless JSON. */
 export class RestHttp {
   readonly #url: string
@@ -73,9 +76,8 @@ export class RestHttp {
       try {
         return await this.send(request)
       } catch (error) {
-        const again = error instanceof RestSilence || (error instanceof RestRefusal && isPassing(error.status))
-        if (!again || tried >= this.#options.maxAttempts) throw error
         const asked = error instanceof RestRefusal ? (error.retryAfterMs ?? 0) : 0
+        if (!mayPass(error) || tried >= this.#options.maxAttempts || asked > maxPauseMs) throw error
         await sleep(Math.max(asked, 50 * 2 ** tried))
       }
     }
@@ -138,8 +140,10 @@ export class RestHttp {
   }
 }
 
-function isPassing(status: number): boolean {
-  return status === 429 || status >= 500
+function mayPass(error: unknown): boolean {
+  if (error instanceof RestRefusal) return error.status === 429 || error.status >= 500
+  // The other is a token that could not be had.
+  return error instanceof RestSilence || (error instanceof IcebergError && error.code === 'catalog_unavailable')
 }
 
 function refusal(answer: Response, text: string, what: string): RestRefusal {

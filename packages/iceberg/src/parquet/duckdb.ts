@@ -1,8 +1,7 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { rm } from 'node:fs/promises'
 import { DuckDBInstance, type DuckDBConnection, type DuckDBResult, type JS } from '@duckdb/node-api'
 import { IcebergError } from '../errors.ts'
+import { temporaryFolder } from '../storage/temporary-folder.ts'
 
 export interface DuckDbOptions {
   /** Bytes DuckDB may use before it spills to disk. Default 1 GiB. */
@@ -31,7 +30,7 @@ export class DuckDb {
   }
 
   static async open(options: DuckDbOptions = {}): Promise<DuckDb> {
-    const folder = await mkdtemp(join(options.temporaryFolder ?? tmpdir(), 'fencepost-duckdb-'))
+    const folder = await temporaryFolder('duckdb', options.temporaryFolder)
     try {
       const instance = await DuckDBInstance.create(':memory:', settings(options, folder))
       return new DuckDb(instance, folder)

@@ -5,12 +5,13 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { IcebergError } from '../errors.ts'
 import { forEachLimited } from './each.ts'
 import { below, parseLocation } from './location.ts'
-import type { ByteRange, FailedDelete, FolderStorage, ListedFile } from './storage.ts'
+import { isThere, type ByteRange, type FailedDelete, type FolderStorage, type ListedFile } from './storage.ts'
 
 // A file is written under a temporary name, flushed, and then given its name: by rename, which replaces, or by link,
 // which fails when the name is taken. So no reader sees a part of a file, and of many exclusive writers one wins.
 //
-// Limit: a process that is killed while it writes leaves `.<name>.<uuid>.tmp` behind, which nothing refers to.
+// Limit: a process that is killed while it writes leaves `.<name>.<uuid>.tmp` behind. Nothing refers to it, catalogs know
+// their files by whole names, and it goes with the table. Other engines' removal of orphans skips names with a dot.
 
 /** Files of this machine: `file:` locations and plain paths. */
 export class LocalStorage implements FolderStorage {
@@ -29,14 +30,8 @@ export class LocalStorage implements FolderStorage {
     return found.size
   }
 
-  async exists(location: string): Promise<boolean> {
-    try {
-      await this.size(location)
-      return true
-    } catch (error) {
-      if (error instanceof IcebergError && error.code === 'storage_not_found') return false
-      throw error
-    }
+  exists(location: string): Promise<boolean> {
+    return isThere(this.size(location))
   }
 
   async write(
@@ -47,7 +42,7 @@ export class LocalStorage implements FolderStorage {
     const path = resolve(pathOf(location))
     const folder = dirname(path)
     await attempt(location, async () => {
-      const firstMade = await mkdir(folder, { recursive: true })
+      const firstMade = await makeFolders(folder)
       const temporary = join(folder, `.${basename(path)}.${randomUUID()}.tmp`)
       try {
         await writeFlushed(temporary, content)
@@ -93,7 +88,7 @@ export class LocalStorage implements FolderStorage {
   }
 
   async makeFolder(folder: string): Promise<void> {
-    await attempt(folder, () => mkdir(pathOf(folder), { recursive: true }))
+    await attempt(folder, () => makeFolders(pathOf(folder)))
   }
 
   async removeFolder(folder: string): Promise<void> {
@@ -130,6 +125,16 @@ async function readOpen(file: FileHandle, location: string, range: ByteRange | u
     done += bytesRead
   }
   return bytes
+}
+
+/** Returns the first that was made. */
+async function makeFolders(folder: string): Promise<string | undefined> {
+  try {
+    return await mkdir(folder, { recursive: true })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    throw new IcebergError('storage_failed', `${folder} is a file, and a folder is needed there.`, { cause: error })
+  }
 }
 
 async function writeFlushed(path: string, content: Uint8Array | AsyncIterable<Uint8Array>): Promise<void> {

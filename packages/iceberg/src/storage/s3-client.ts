@@ -1,5 +1,6 @@
 import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3'
 import { IcebergError } from '../errors.ts'
+import { haveEnded, statusOf } from './s3-failure.ts'
 
 export interface S3Credentials {
   readonly accessKeyId: string
@@ -50,7 +51,30 @@ export function openS3Client(options: S3Options): S3Client {
     config.credentials =
       typeof credentials === 'function' ? async () => identity(await credentials()) : identity(credentials)
   }
-  return new S3Client(config)
+  const client = new S3Client(config)
+  if (typeof credentials === 'function') renewRefused(client)
+  return client
+}
+
+/**
+ * Credentials that the server takes no longer are asked for once more: not every catalog says when those that it hands
+ * out end, and clocks differ. The answer to a HEAD has no body to say why it was refused.
+ */
+function renewRefused(client: S3Client): void {
+  client.middlewareStack.add(
+    (next, { commandName }) =>
+      async (args) => {
+        try {
+          return await next(args)
+        } catch (error) {
+          const mute = commandName === 'HeadObjectCommand' && [400, 401, 403].includes(statusOf(error) ?? 0)
+          if (!mute && !haveEnded(error)) throw error
+          await client.config.credentials({ forceRefresh: true })
+          return await next(args)
+        }
+      },
+    { step: 'initialize', priority: 'low', name: 'renewRefusedCredentials' },
+  )
 }
 
 function identity({ accessKeyId, secretAccessKey, sessionToken, expiresAt }: S3Credentials) {

@@ -3,8 +3,17 @@ import { IcebergError } from '../errors.ts'
 interface S3Failure {
   name?: string
   message?: string
-  $metadata?: { httpStatusCode?: number }
+  $metadata?: { httpStatusCode?: number; attempts?: number }
 }
+
+// What S3 and others say of credentials that worked once.
+const endedNames = new Set([
+  'ExpiredToken',
+  'ExpiredTokenException',
+  'InvalidAccessKeyId',
+  'InvalidToken',
+  'TokenRefreshRequired',
+])
 
 export function statusOf(error: unknown): number | undefined {
   return (error as S3Failure).$metadata?.httpStatusCode
@@ -12,6 +21,16 @@ export function statusOf(error: unknown): number | undefined {
 
 export function nameOf(error: unknown): string {
   return (error as S3Failure).name ?? ''
+}
+
+/** How often the SDK sent the request. */
+export function attemptsOf(error: unknown): number {
+  return (error as S3Failure).$metadata?.attempts ?? 1
+}
+
+/** Whether a request was refused because its credentials are no longer good. */
+export function haveEnded(error: unknown): boolean {
+  return endedNames.has(nameOf(error))
 }
 
 /** An error of the SDK, told in the words of this package. */
@@ -24,11 +43,13 @@ export function explainS3(location: string, error: unknown): Error {
   if (name === 'NoSuchBucket') {
     return new IcebergError('storage_not_found', `The bucket of ${location} does not exist.`, options)
   }
-  if (status === 404) return new IcebergError('storage_not_found', `There is no file ${location}.`, options)
+  if (status === 404 && name !== 'NoSuchUpload') {
+    return new IcebergError('storage_not_found', `There is no file ${location}.`, options)
+  }
   if (status === 412) {
     return new IcebergError('storage_exists', `${location} exists already, and was not overwritten.`, options)
   }
-  if (status === 401 || status === 403 || name === 'CredentialsProviderError') {
+  if (status === 401 || status === 403 || haveEnded(error) || name === 'CredentialsProviderError') {
     return new IcebergError('storage_denied', `S3 does not allow this with ${location}: ${what}.`, options)
   }
   if (status === 501) return new IcebergError('storage_unsupported', `The S3 server cannot do this: ${what}.`, options)

@@ -14,7 +14,7 @@ import { parseLocation } from './location.ts'
 import { openS3Client, type S3Options } from './s3-client.ts'
 import { explainS3, statusOf } from './s3-failure.ts'
 import { upload } from './s3-upload.ts'
-import type { ByteRange, FailedDelete, FolderStorage, ListedFile } from './storage.ts'
+import { isThere, type ByteRange, type FailedDelete, type FolderStorage, type ListedFile } from './storage.ts'
 
 const deleteBatch = 1000
 const bodyAttempts = 4
@@ -97,18 +97,13 @@ export class S3Storage implements FolderStorage {
 
   async size(location: string): Promise<number> {
     const object = objectOf(location)
-    const head = await this.#send(location, () => this.#client.send(new HeadObjectCommand(object)))
-    return head.ContentLength ?? 0
+    const { ContentLength } = await this.#send(location, () => this.#client.send(new HeadObjectCommand(object)))
+    if (ContentLength !== undefined) return ContentLength
+    throw new IcebergError('storage_failed', `S3 did not say how large ${location} is.`, { details: { location } })
   }
 
-  async exists(location: string): Promise<boolean> {
-    try {
-      await this.size(location)
-      return true
-    } catch (error) {
-      if (error instanceof IcebergError && error.code === 'storage_not_found') return false
-      throw error
-    }
+  exists(location: string): Promise<boolean> {
+    return isThere(this.size(location))
   }
 
   async write(
@@ -204,7 +199,7 @@ export class S3Storage implements FolderStorage {
     for await (const { location } of this.list(folder)) {
       throw new IcebergError('storage_failed', `${folder} cannot be removed: ${location} is in it.`)
     }
-    for (const name of await this.folders(folder)) await this.removeFolder(asFolder(folder) + name)
+    for (const name of await this.folders(folder)) await this.removeFolder(`${asFolder(folder)}${name}/`)
     const { bucket, key } = parseS3(folder)
     await this.#send(folder, () => this.#client.send(new DeleteObjectCommand({ Bucket: bucket, Key: asFolder(key) })))
   }
@@ -220,9 +215,15 @@ export class S3Storage implements FolderStorage {
     const failed: FailedDelete[] = []
     const batches = new Map<string, string[][]>()
     for (const location of locations) {
-      const { Bucket } = objectOf(location)
-      const ofBucket = batches.get(Bucket) ?? [[]]
-      batches.set(Bucket, ofBucket)
+      let bucket: string
+      try {
+        bucket = objectOf(location).Bucket
+      } catch (error) {
+        failed.push({ location, error: error as Error })
+        continue
+      }
+      const ofBucket = batches.get(bucket) ?? [[]]
+      batches.set(bucket, ofBucket)
       if (ofBucket.at(-1)?.length === deleteBatch) ofBucket.push([])
       ofBucket.at(-1)?.push(location)
     }

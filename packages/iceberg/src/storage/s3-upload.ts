@@ -10,11 +10,14 @@ import {
 } from '@aws-sdk/client-s3'
 import { randomUUID } from 'node:crypto'
 import { IcebergError } from '../errors.ts'
-import { nameOf, statusOf } from './s3-failure.ts'
+import { attemptsOf, nameOf, statusOf } from './s3-failure.ts'
 
 // A request that timed out may have been carried out, and the SDK sends it again: the second one then finds the object
-// of the first (412), or an upload that is already complete (404). So every object carries the id of its write, and
-// what is found is looked at before it is called somebody else's.
+// of the first (412), an upload that is already complete (404), or credentials that have ended meanwhile (403). So every
+// object carries the id of its write, and what is there is looked at before the write is said not to have been done.
+//
+// Limit: a CreateMultipartUpload whose answer was lost leaves an upload without parts, and a process that is killed
+// leaves one with them. No reader sees either; a lifecycle rule of the bucket (AbortIncompleteMultipartUpload) ends them.
 
 const writeIdKey = 'fencepost-write'
 const maxParts = 10_000
@@ -33,11 +36,15 @@ export interface Upload {
 /** Puts small content in one request and large content in parts. The object appears whole or not at all. */
 export async function upload(to: Upload, content: Uint8Array | AsyncIterable<Uint8Array>): Promise<void> {
   const parts = content instanceof Uint8Array ? cut(content, to.partBytes) : gather(content, to.partBytes)
-  const first = await parts.next()
-  const second = first.done === true ? first : await parts.next()
-  const writeId = randomUUID()
-  if (second.done === true) return put(to, first.done === true ? new Uint8Array() : first.value, writeId)
-  await multipart(to, [first.value as Uint8Array, second.value], parts, writeId)
+  try {
+    const first = await parts.next()
+    const second = first.done === true ? first : await parts.next()
+    const writeId = randomUUID()
+    if (second.done === true) await put(to, first.done === true ? new Uint8Array() : first.value, writeId)
+    else await multipart(to, [first.value as Uint8Array, second.value], parts, writeId)
+  } finally {
+    await parts.return() // what it reads from is closed, also when not all of it was wanted
+  }
 }
 
 async function* cut(content: Uint8Array, partBytes: number): AsyncGenerator<Uint8Array, void> {
@@ -162,16 +169,23 @@ async function settled(to: Upload, writeId: string, send: () => Promise<unknown>
       await send()
       return
     } catch (error) {
-      const taken = statusOf(error) === 412 || nameOf(error) === 'NoSuchUpload'
-      if (taken && (await isOurs(to, writeId))) return
+      const status = statusOf(error)
+      const maybeDone = status === 412 || nameOf(error) === 'NoSuchUpload' || attemptsOf(error) > 1
+      if (maybeDone && (await isOurs(to, writeId))) return
       // Two exclusive writers at the same moment: S3 asks to send it again, and then says who won.
-      const again = statusOf(error) === 409 && to.exclusive && conflicts < maxConflicts
+      const again = status === 409 && to.exclusive && conflicts < maxConflicts
       if (!again) throw error
     }
   }
 }
 
-async function isOurs({ client, bucket, key }: Upload, writeId: string): Promise<boolean> {
-  const head = await client.send(new HeadObjectCommand({ Bucket: bucket, Key: key }))
-  return head.Metadata?.[writeIdKey] === writeId
+async function isOurs({ client, bucket, key, location }: Upload, writeId: string): Promise<boolean> {
+  try {
+    const head = await client.send(new HeadObjectCommand({ Bucket: bucket, Key: key }))
+    return head.Metadata?.[writeIdKey] === writeId
+  } catch (cause) {
+    if (statusOf(cause) === 404) return false
+    const message = `Whether ${location} was written could not be found out: ${(cause as Error).message}.`
+    throw new IcebergError('storage_failed', message, { details: { location }, cause })
+  }
 }

@@ -1,18 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, open, readdir, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { IcebergError } from '../errors.ts'
 import { forEachLimited, partsOf } from './each.ts'
 import { pathOf } from './local-storage.ts'
 import { parseLocation } from './location.ts'
-import { isRunning, ownTag } from './process-tag.ts'
 import type { Storage } from './storage.ts'
+import { temporaryFolder } from './temporary-folder.ts'
 
-// DuckDB reads local files only. Remote ones are copied to a folder of this process, `fencepost-staging-<tag>-<id>`,
-// which goes with the process: `close()` removes it, and the next staging to be opened removes those of the dead.
-
-const prefix = 'fencepost-staging-'
+// DuckDB reads local files only. Remote ones are copied to a temporary folder of this process.
 
 export interface StagingOptions {
   /** Where the folder of this process is made. Default: the system's folder for temporary files. */
@@ -62,12 +58,7 @@ export class Staging {
 
   /** Makes the folder, and removes those of processes that have ended without doing so. */
   static async open(options: StagingOptions = {}): Promise<Staging> {
-    const parent = options.folder ?? tmpdir()
-    await mkdir(parent, { recursive: true })
-    await removeLeftovers(parent)
-    const folder = join(parent, `${prefix}${ownTag()}-${randomUUID().slice(0, 8)}`)
-    await mkdir(folder, { mode: 0o700 })
-    return new Staging(folder, options)
+    return new Staging(await temporaryFolder('staging', options.folder), options)
   }
 
   get usedBytes(): number {
@@ -182,23 +173,17 @@ export class Staging {
   }
 
   async #remove(paths: readonly string[], release: () => void): Promise<void> {
-    for (const path of paths) await rm(path, { force: true })
-    release()
+    try {
+      for (const path of paths) await rm(path, { force: true })
+    } finally {
+      release()
+    }
   }
 }
 
 function localPathOf(storage: Storage, location: string): string | undefined {
   if (storage.localPath !== undefined) return storage.localPath(location)
   return parseLocation(location).scheme === 'file' ? pathOf(location) : undefined
-}
-
-async function removeLeftovers(parent: string): Promise<void> {
-  for (const name of await readdir(parent)) {
-    const tag = name.startsWith(prefix) ? name.slice(prefix.length) : undefined
-    // Another process may be removing the same, and what another user left is not ours to remove.
-    if (tag !== undefined && !isRunning(tag))
-      await rm(join(parent, name), { recursive: true, force: true }).catch(() => {})
-  }
 }
 
 /** DuckDB looks at the end of a name. */

@@ -20,17 +20,30 @@ export function storageFor(
 ): FolderStorage {
   if (parseLocation(location).scheme === 'file') return new LocalStorage()
   const options = { ...s3, ...s3OptionsFrom(properties) }
-  if (refreshCredentials !== undefined)
-    options.credentials = refreshed(s3CredentialsFrom(properties), refreshCredentials)
+  if (properties['s3.remote-signing-enabled']?.toLowerCase() === 'true' && options.credentials === undefined) {
+    throw remotelySigned(location)
+  }
+  const first = s3CredentialsFrom(properties)
+  if (first !== undefined && refreshCredentials !== undefined)
+    options.credentials = refreshed(first, refreshCredentials)
   return new S3Storage(options)
+}
+
+function remotelySigned(location: string): IcebergError {
+  return new IcebergError(
+    'storage_unsupported',
+    `The catalog wants to sign every request to ${location} itself (s3.remote-signing-enabled), which cannot be done here. ` +
+      'Let it hand out credentials (vended credentials), or give credentials of your own.',
+    { details: { location } },
+  )
 }
 
 // The SDK asks the function whenever the credentials it has are about to expire; the first answer is already here.
 function refreshed(
-  first: S3Credentials | undefined,
+  first: S3Credentials,
   refresh: () => Promise<Readonly<Record<string, string>>>,
 ): () => Promise<S3Credentials> {
-  let held = first
+  let held: S3Credentials | undefined = first
   return async () => {
     if (held !== undefined) {
       const credentials = held
@@ -74,15 +87,15 @@ export class RoutedStorage implements FolderStorage {
     this.#options = options
   }
 
-  read(location: string, range?: ByteRange): Promise<Uint8Array> {
+  async read(location: string, range?: ByteRange): Promise<Uint8Array> {
     return this.#at(location).read(location, range)
   }
 
-  size(location: string): Promise<number> {
+  async size(location: string): Promise<number> {
     return this.#at(location).size(location)
   }
 
-  write(
+  async write(
     location: string,
     content: Uint8Array | AsyncIterable<Uint8Array>,
     options?: { exclusive?: boolean },
@@ -90,41 +103,53 @@ export class RoutedStorage implements FolderStorage {
     return this.#at(location).write(location, content, options)
   }
 
-  list(folder: string): AsyncIterable<ListedFile> {
-    return this.#at(folder).list(folder)
+  async *list(folder: string): AsyncGenerator<ListedFile> {
+    yield* this.#at(folder).list(folder)
   }
 
   async delete(locations: readonly string[]): Promise<FailedDelete[]> {
+    const failed: FailedDelete[] = []
     const byStorage = new Map<FolderStorage, string[]>()
     for (const location of locations) {
-      const storage = this.#at(location)
+      const storage = this.#tryAt(location)
+      if (storage instanceof Error) {
+        failed.push({ location, error: storage })
+        continue
+      }
       const ofStorage = byStorage.get(storage)
       if (ofStorage === undefined) byStorage.set(storage, [location])
       else ofStorage.push(location)
     }
-    const failed: FailedDelete[] = []
     for (const [storage, ofStorage] of byStorage) failed.push(...(await storage.delete(ofStorage)))
     return failed
   }
 
-  exists(location: string): Promise<boolean> {
+  async exists(location: string): Promise<boolean> {
     return this.#at(location).exists(location)
   }
 
-  folders(folder: string): Promise<string[]> {
+  async folders(folder: string): Promise<string[]> {
     return this.#at(folder).folders(folder)
   }
 
-  makeFolder(folder: string): Promise<void> {
+  async makeFolder(folder: string): Promise<void> {
     return this.#at(folder).makeFolder(folder)
   }
 
-  removeFolder(folder: string): Promise<void> {
+  async removeFolder(folder: string): Promise<void> {
     return this.#at(folder).removeFolder(folder)
   }
 
-  folderExists(folder: string): Promise<boolean> {
+  async folderExists(folder: string): Promise<boolean> {
     return this.#at(folder).folderExists(folder)
+  }
+
+  #tryAt(location: string): FolderStorage | Error {
+    try {
+      return this.#at(location)
+    } catch (error) {
+      return error as Error
+    }
   }
 
   #at(location: string): FolderStorage {
@@ -138,20 +163,22 @@ export class RoutedStorage implements FolderStorage {
 
   #open(location: string, prefixed: PrefixedProperties | undefined): FolderStorage {
     const { s3, refresh } = this.#options
-    return storageFor(
-      location,
-      { ...this.#properties, ...prefixed?.properties },
-      {
-        ...(s3 !== undefined && { s3 }),
-        ...(refresh !== undefined && {
-          refreshCredentials: async () => ({
-            ...this.#properties,
-            ...longestPrefix(await refresh(), location)?.properties,
-          }),
-        }),
-      },
-    )
+    return storageFor(location, merged(this.#properties, prefixed?.properties), {
+      ...(s3 !== undefined && { s3 }),
+      ...(refresh !== undefined && {
+        refreshCredentials: async () => merged(this.#properties, longestPrefix(await refresh(), location)?.properties),
+      }),
+    })
   }
+}
+
+const credentialKeys = ['access-key-id', 'secret-access-key', 'session-token', 'session-token-expires-at-ms']
+
+/** Credentials are taken whole: a key of one pair with the session token or the end of another is good for nothing. */
+function merged(base: Readonly<Record<string, string>>, over: Readonly<Record<string, string>> = {}) {
+  const own = { ...base }
+  if ('s3.access-key-id' in over) for (const key of credentialKeys) delete own[`s3.${key}`]
+  return { ...own, ...over }
 }
 
 /** The entry whose prefix is the longest that the location begins with, whatever its scheme is called. */
@@ -160,19 +187,22 @@ export function longestPrefix(
   location: string,
 ): PrefixedProperties | undefined {
   const key = locationKey(location)
-  let best: PrefixedProperties | undefined
+  let best: { entry: PrefixedProperties; length: number } | undefined
   for (const entry of prefixed) {
-    if (startsWith(key, entry.prefix) && entry.prefix.length > (best?.prefix.length ?? -1)) best = entry
+    const prefix = prefixKey(entry.prefix)
+    if (prefix === undefined || !key.startsWith(prefix)) continue
+    if (best === undefined || prefix.length > best.length) best = { entry, length: prefix.length }
   }
-  return best
+  return best?.entry
 }
 
-function startsWith(key: string, prefix: string): boolean {
+/** A prefix as it begins the keys of locations; undefined for a storage that is not used here. */
+function prefixKey(prefix: string): string | undefined {
   // A catalog may say only "s3" for everything there.
-  if (/^(s3|s3a|s3n)$/i.test(prefix)) return key.startsWith('s3:')
+  if (/^s3[an]?(:\/*)?$/i.test(prefix)) return 's3:'
   try {
-    return key.startsWith(locationKey(prefix))
+    return locationKey(prefix)
   } catch {
-    return false // credentials for a storage that is not used here
+    return undefined
   }
 }

@@ -1,3 +1,5 @@
+import { IcebergError } from '../errors.ts'
+
 /** A part of a file, in bytes. */
 export interface ByteRange {
   readonly offset: number
@@ -55,4 +57,15 @@ export interface FolderStorage extends Storage {
   removeFolder(folder: string): Promise<void>
   /** Whether there is such a folder, empty or not. */
   folderExists(folder: string): Promise<boolean>
+}
+
+/** Whether a file is there, by what came of asking for its size. */
+export async function isThere(size: Promise<number>): Promise<boolean> {
+  try {
+    await size
+    return true
+  } catch (error) {
+    if (error instanceof IcebergError && error.code === 'storage_not_found') return false
+    throw error
+  }
 }

@@ -188,7 +188,7 @@ async function writeManifests(
     draft.manifests += 1
     draft.files.push(path)
     const { content, manifest } = writer.finish(path)
-    await storage.write(path, content, { exclusive: true })
+    await storage.write(path, content)
     written.push(manifest)
   }
   for (const entry of entries) {
@@ -233,7 +233,7 @@ async function writeSnapshot(
     ...(formatVersion >= 3 && { firstRowId: metadata.nextRowId }),
   })
   draft.files.push(manifestList)
-  await storage.write(manifestList, content, { exclusive: true })
+  await storage.write(manifestList, content)
   const created = manifests.filter((manifest) => manifest.addedSnapshotId === snapshotId).length
   const survivors = new Set(manifests.map((manifest) => manifest.manifestPath))
   const summary = counts.finish(change.operation ?? counts.operation, parent, {

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { mkdtemp, rm, writeFile as writeLocal } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { rm, writeFile as writeLocal } from 'node:fs/promises'
 import { join } from 'node:path'
 import { tableName, type LoadedTable } from '../catalogs/catalog.ts'
 import { IcebergError } from '../errors.ts'
@@ -13,6 +12,7 @@ import type { MetricsMode } from '../parquet/metrics-modes.ts'
 import { parseDeletionVector } from '../puffin/deletion-vector.ts'
 import { PositionSet } from '../puffin/position-set.ts'
 import { writeDeletionVectors } from '../puffin/write-deletion-vectors.ts'
+import { temporaryFolder } from '../storage/temporary-folder.ts'
 import type { SnapshotChange } from './build-snapshot.ts'
 import { newDataLocation } from './data-location.ts'
 import { entriesOf, manifestsOf } from './live-files.ts'
@@ -176,7 +176,7 @@ async function mergeVectors(
   const vectors = targets.map(({ entry, positions }) => [entry.file.filePath, positions] as const)
   const { content, vectors: written } = writeDeletionVectors(vectors, { 'created-by': 'fencepost' })
   const filePath = newDataLocation(table.metadata, '', '-deletes.puffin')
-  await table.storage.write(filePath, content, { exclusive: true })
+  await table.storage.write(filePath, content)
   const added = written.map((vector): ContentFile => {
     const { specId, partition } = byPath.get(vector.referencedDataFile)?.entry.file ?? { specId: -1, partition: [] }
     return {
@@ -239,7 +239,7 @@ async function readPositions(duckdb: DuckDb, table: LoadedTable, file: ContentFi
       `${file.filePath} holds deletes as ${file.fileFormat}; only parquet can be read`,
     )
   }
-  const folder = await mkdtemp(join(tmpdir(), 'fencepost-deletes-'))
+  const folder = await temporaryFolder('deletes')
   try {
     const path = join(folder, `${randomUUID()}.parquet`)
     await writeLocal(path, await table.storage.read(file.filePath))

@@ -1,6 +1,5 @@
 import { createReadStream } from 'node:fs'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { LoadedTable } from '../catalogs/catalog.ts'
 import { tableName } from '../catalogs/catalog.ts'
@@ -20,6 +19,7 @@ import { assertWritableColumns } from '../parquet/write-types.ts'
 import type { Row } from '../parquet/write-values.ts'
 import { pathOf } from '../storage/local-storage.ts'
 import { parseLocation } from '../storage/location.ts'
+import { temporaryFolder } from '../storage/temporary-folder.ts'
 import { newDataLocation } from './data-location.ts'
 import { partitionPath } from './partition-path.ts'
 import { router } from './route-rows.ts'
@@ -192,11 +192,11 @@ async function storedFile<T>(table: LoadedTable, location: string, write: (path:
     await mkdir(dirname(path), { recursive: true })
     return await write(path)
   }
-  const folder = await mkdtemp(join(tmpdir(), 'fencepost-write-'))
+  const folder = await temporaryFolder('write')
   try {
     const path = join(folder, 'file.parquet')
     const written = await write(path)
-    await table.storage.write(location, createReadStream(path), { exclusive: true })
+    await table.storage.write(location, createReadStream(path))
     return written
   } finally {
     await rm(folder, { recursive: true, force: true })

@@ -1,6 +1,6 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { HadoopCatalog, LocalStorage, serializeTableMetadata, type TableIdentifier } from '../../src/index.ts'
 import { catalogConformance } from './conformance.ts'
@@ -59,6 +59,37 @@ describe('tables in folders', () => {
     else await writeFile(`${folder}/version-hint.text`, hint)
     expect((await catalog.loadTable(table)).metadata.snapshots).toHaveLength(3)
   })
+
+  test('what a killed writer leaves is never taken for a version, and goes with the table', async () => {
+    const { catalog, created, folder } = await opened()
+    for (const name of ['v2.metadata.json', 'version-hint.text']) await leaveHalf(`${folder}/${name}`)
+    await rm(`${folder}/version-hint.text`)
+    const loaded = await catalog.loadTable(table)
+    expect(loaded.metadataLocation).toBe(created.metadataLocation)
+    expect((await catalog.commit(loaded, await buildAppend(loaded))).outcome).toBe('applied')
+    expect((await catalog.loadTable(table)).metadata.snapshots).toHaveLength(1)
+    const left = (await readdir(folder)).filter((name) => name.endsWith('.tmp'))
+    expect(left).toHaveLength(2)
+    for (const name of left) expect(name).toMatch(/^\..*\.[-0-9a-f]{36}\.tmp$/)
+    await writeFile(`${folder}/v1.metadata.json.bak`, 'not a version either')
+    await catalog.dropTable(table, { purge: true })
+    expect(await readdir(dirname(dirname(folder)))).toEqual([])
+  })
+
+  /** A write that stops half-way, and a copy of what it had on disk then: what a kill at that moment leaves. */
+  async function leaveHalf(location: string): Promise<void> {
+    async function* half(): AsyncGenerator<Uint8Array> {
+      yield Buffer.from('{"format-version"')
+      const inFolder = await readdir(dirname(location))
+      const temporary = inFolder.find((name) => name.includes(basename(location)) && name.endsWith('.tmp')) ?? ''
+      await copyFile(
+        join(dirname(location), temporary),
+        join(dirname(location), temporary.replace(/[0-9a-f]{8}-/, '00000000-')),
+      )
+      throw new Error('killed')
+    }
+    await expect(new LocalStorage().write(location, half())).rejects.toThrow('killed')
+  }
 
   test('a version that is there is never overwritten', async () => {
     const { catalog, created, folder } = await opened()

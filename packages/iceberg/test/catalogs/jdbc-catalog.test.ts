@@ -128,6 +128,72 @@ for (const layout of ['V0', 'V1'] as const) {
       }
     })
 
+    test('a statement that fails in a transaction of the caller is an outcome, and its file is removed', async () => {
+      const catalog = await open(layout)
+      const table = await created(catalog)
+      const client = await poolOf(layout).connect()
+      try {
+        await client.query('begin')
+        await client.query('select 1 / 0').catch(() => {})
+        const result = await catalog.commit(table, { ...(await buildAppend(table)), transaction: client })
+        expect(result).toMatchObject({ outcome: 'not_applied', why: 'rejected' })
+        await client.query('rollback')
+      } finally {
+        client.release()
+      }
+      expect(await metadataFiles(table)).toHaveLength(1)
+    })
+
+    test('a lock that is not had in time may be had at the next try', async () => {
+      const catalog = await open(layout)
+      const table = await created(catalog)
+      const holder = await poolOf(layout).connect()
+      try {
+        await holder.query('begin')
+        await holder.query('select from iceberg_tables for update')
+        const guard = async ({ transaction }: { transaction?: pg.ClientBase }): Promise<void> => {
+          await transaction?.query(`set local lock_timeout = '50ms'`)
+        }
+        const result = await catalog.commit(table, { ...(await buildAppend(table)), guard })
+        expect(result).toMatchObject({ outcome: 'not_applied', why: 'unavailable' })
+      } finally {
+        await holder.query('rollback')
+        holder.release()
+      }
+    })
+
+    test('a table without a location has a folder of its own, or none', async () => {
+      const catalog = await open(layout)
+      const { identifier } = await created(catalog)
+      for (const name of ['a/b', '..', '.']) {
+        const other = { ...identifier, name }
+        await expect(catalog.createTable(other, newTable)).rejects.toMatchObject({ code: 'name_invalid' })
+      }
+      const location = `file://${root}/${layout}/placed${tables}`
+      const placed = await catalog.createTable({ ...identifier, name: 'a/b' }, { ...newTable, location })
+      expect(placed.metadata.location).toBe(location)
+      expect((await catalog.loadTable(placed.identifier)).metadata.tableUuid).toBe(placed.metadata.tableUuid)
+    })
+
+    test('a database that has tables only is given what it lacks, in its own layout', async () => {
+      const database = await createTestDatabase()
+      const options = { name: 'lake', database: database.url, warehouse: root }
+      const first = await JdbcCatalog.open({ ...options, createLayout: layout })
+      await first.close()
+      const client = new pg.Client({ connectionString: database.url })
+      await client.connect()
+      await client.query('drop table iceberg_namespace_properties')
+      await client.end()
+      await expect(JdbcCatalog.open({ ...options, createLayout: 'never' })).rejects.toMatchObject({
+        code: 'catalog_invalid',
+      })
+      const catalog = await JdbcCatalog.open({ ...options, createLayout: layout === 'V0' ? 'V1' : 'V0' })
+      expect(catalog.layout).toBe(layout)
+      await catalog.createNamespace(['db'])
+      await catalog.close()
+      await database.drop()
+    })
+
     test('the guard runs in the transaction of the commit, and what it locks stays locked until then', async () => {
       const catalog = await open(layout)
       const table = await created(catalog)

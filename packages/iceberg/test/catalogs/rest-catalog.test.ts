@@ -5,6 +5,7 @@ import {
   stringifyJson,
   tableMetadataToJson,
   type RestCatalogOptions,
+  type S3Options,
 } from '../../src/index.ts'
 import { openStatusServer, type Answer, type Asked, type StatusServer } from './rest-statuses.ts'
 import { newTable } from './tables.ts'
@@ -175,7 +176,40 @@ describe('requests to a REST catalog', () => {
   test('defaults give way to what the caller set, overrides do not', async () => {
     const config = { defaults: { a: 'server', b: 'server' }, overrides: { c: 'server' } }
     const catalog = await open(() => loaded(), { properties: { a: 'mine', c: 'mine' } }, config)
-    expect(catalog.config.properties).toEqual({ a: 'mine', b: 'server', c: 'server' })
+    expect(catalog.config.properties).toEqual({ a: 'mine', b: 'server', c: 'server', uri: server.url })
+  })
+
+  test('a prefix that is already encoded is sent as it is', async () => {
+    const prefix = 'arn%3Aaws%3As3tables%3Abucket%2Flake'
+    const catalog = await open(() => loaded(), {}, { overrides: { prefix } })
+    await catalog.loadTable(identifier)
+    expect(server.asked[1]?.path).toBe(`/v1/${prefix}/namespaces/a%1Fb/tables/t`)
+  })
+
+  test('the server sends its clients elsewhere by an override, and not by a default', async () => {
+    const elsewhere = await openStatusServer(() => loaded())
+    const stayed = await open(() => loaded(), {}, { defaults: { uri: elsewhere.url } })
+    await stayed.loadTable(identifier)
+    expect(elsewhere.asked).toHaveLength(0)
+    await server.close()
+    const sent = await open(() => failure(404), {}, { overrides: { uri: elsewhere.url } })
+    await sent.loadTable(identifier)
+    expect(elsewhere.asked).toHaveLength(1)
+    await elsewhere.close()
+  })
+
+  test('who is asked to come again much later does not wait', async () => {
+    const catalog = await open(() => failure(503, '', { 'retry-after': '3600' }))
+    await expect(catalog.loadTable(identifier)).rejects.toMatchObject({
+      code: 'catalog_unavailable',
+      details: { retryAfterMs: 3_600_000 },
+    })
+    expect(server.asked).toHaveLength(2)
+  })
+
+  test('a namespace that is not empty is recognised by the name of the error, too', async () => {
+    const catalog = await open(() => failure(400, 'NamespaceNotEmptyException'))
+    await expect(catalog.dropNamespace(['a'])).rejects.toMatchObject({ code: 'namespace_not_empty' })
   })
 
   test('what the server does not offer is not asked of it', async () => {
@@ -219,6 +253,34 @@ describe('requests to a REST catalog', () => {
     expect(server.asked.at(-1)?.headers['x-iceberg-access-delegation']).toBe('vended-credentials')
     expect(table.config).toEqual(config)
     expect(JSON.stringify(table.config)).not.toContain('secret')
+  })
+
+  test('what the catalog said of the storage holds after a commit', async () => {
+    const config = { 's3.endpoint': 'http://localhost:1' }
+    const catalog = await open((asked) => loaded(asked.method === 'POST' ? {} : { config }))
+    const table = await catalog.loadTable(identifier)
+    const updates = [{ action: 'set-properties', updates: { a: 'b' } }] as const
+    const result = await catalog.commit(table, { requirements: [], updates })
+    expect(result).toMatchObject({ outcome: 'applied', table: { config, storage: table.storage } })
+  })
+
+  test('a catalog that wants to sign requests to S3 itself is refused, unless there are credentials', async () => {
+    const signing = { 's3.remote-signing-enabled': 'true', 's3.endpoint': 'http://127.0.0.1:1' }
+    const vended = { ...signing, 's3.access-key-id': 'k', 's3.secret-access-key': 's' }
+    const own = { maxAttempts: 1, credentials: { accessKeyId: 'k', secretAccessKey: 's' } }
+    const readError = async (config: Record<string, string>, s3: S3Options = { maxAttempts: 1 }): Promise<unknown> => {
+      const catalog = await open(() => loaded({ config }), { s3 })
+      const { storage } = await catalog.loadTable(identifier)
+      const error = await storage.read('s3://lake/t/data/x').catch((thrown: unknown) => thrown)
+      await server.close()
+      return error
+    }
+    expect(await readError(signing)).toMatchObject({
+      code: 'storage_unsupported',
+      message: expect.stringContaining('s3.remote-signing-enabled') as unknown,
+    })
+    expect(await readError(vended)).toMatchObject({ code: 'storage_failed' })
+    expect(await readError(signing, own)).toMatchObject({ code: 'storage_failed' })
   })
 })
 
@@ -272,8 +334,38 @@ describe('tokens', () => {
     expect((await catalog.commit(table, { requirements: [], updates })).outcome).toBe('applied')
   })
 
+  test('a token that cannot be had for a moment is asked for again', async () => {
+    server = await openStatusServer((asked, n) => {
+      if (n === 1) return failure(503)
+      if (asked.path === '/v1/oauth/tokens') return { status: 200, body: { access_token: 't' } }
+      return asked.headers.authorization === 'Bearer t' ? { status: 200, body: {} } : failure(401)
+    })
+    await RestCatalog.open({ name: 'rest', url: server.url, auth: oauth2 })
+    expect(server.asked.map((asked) => asked.path)).toEqual(['/v1/oauth/tokens', '/v1/oauth/tokens', '/v1/config'])
+  })
+
+  test.each([
+    ['no JSON', '<html>'],
+    ['no token', '{"token_type":"bearer"}'],
+  ])('an answer with %s is not a token', async (_what, text) => {
+    server = await openStatusServer(() => ({ status: 200, text }))
+    const opened = RestCatalog.open({ name: 'rest', url: server.url, auth: oauth2 })
+    await expect(opened).rejects.toMatchObject({ code: 'catalog_invalid' })
+  })
+
+  test('the secret does not follow where the token endpoint points to', async () => {
+    server = await openStatusServer((asked) =>
+      asked.path === '/elsewhere'
+        ? { status: 200, body: { access_token: 't' } }
+        : { status: 307, headers: { location: '/elsewhere' } },
+    )
+    const opened = RestCatalog.open({ name: 'rest', url: server.url, auth: oauth2, maxAttempts: 1 })
+    await expect(opened).rejects.toMatchObject({ code: 'catalog_unavailable' })
+    expect(server.asked.map((asked) => asked.path)).toEqual(['/v1/oauth/tokens'])
+  })
+
   test('a client that is not known is told so, without its secret', async () => {
-    server = await openStatusServer(() => ({ status: 401, body: { error: 'invalid_client' } }))
+    server = await openStatusServer(({ body }) => ({ status: 401, body: { error: 'invalid_client', body } }))
     const opened = RestCatalog.open({ name: 'rest', url: server.url, auth: oauth2 })
     await expect(opened).rejects.toMatchObject({ code: 'catalog_unauthorized' })
     await expect(opened).rejects.not.toThrow(/hush/)

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm, symlink, writeFile, mkdir, chmod } from 'node:fs/
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { LocalStorage, locationKey, parseLocation } from '../../src/storage/index.ts'
+import { LocalStorage, locationKey, longestPrefix, parseLocation, RoutedStorage } from '../../src/storage/index.ts'
 import { listed, storageConformance } from './conformance.ts'
 
 let root: string
@@ -46,6 +46,17 @@ describe('local files', () => {
     await chmod(`${root}/closed/inner`, 0)
     await expect(listed(new LocalStorage(), `${root}/closed`)).rejects.toMatchObject({ code: 'storage_denied' })
     await chmod(`${root}/closed/inner`, 0o700)
+  })
+
+  test('a file where a folder is needed is a failure, not a file that exists', async () => {
+    const storage = new LocalStorage()
+    await storage.write(`${root}/plain`, Buffer.from('x'))
+    for (const exclusive of [true, false]) {
+      await expect(storage.write(`${root}/plain/a`, Buffer.from('x'), { exclusive })).rejects.toMatchObject({
+        code: 'storage_failed',
+      })
+    }
+    await expect(storage.makeFolder(`${root}/plain`)).rejects.toMatchObject({ code: 'storage_failed' })
   })
 
   test('a file that cannot be deleted is reported, and the others are deleted', async () => {
@@ -104,5 +115,38 @@ describe('locations', () => {
     ]) {
       expect(() => parseLocation(bad), bad).toThrow(expect.objectContaining({ code: 'location_invalid' }))
     }
+  })
+})
+
+describe('properties by prefix', () => {
+  const find = (location: string, ...prefixes: string[]): string | undefined =>
+    longestPrefix(
+      prefixes.map((prefix) => ({ prefix, properties: {} })),
+      location,
+    )?.prefix
+
+  test('the longest wins, whatever its scheme is called and however long that is', () => {
+    expect(find('s3://b/t/x', 's3', 's3://b', 's3a://b/t', 's3://b/t/y')).toBe('s3a://b/t')
+    expect(find('s3://b/k', 's3a://b', 's3://b/k')).toBe('s3://b/k')
+    expect(find('s3://c/t', 's3://b', 's3n://')).toBe('s3n://')
+    expect(find('s3://bb/t', 's3://b')).toBeUndefined()
+    expect(find('/a/b', 's3', 'gs://b', 'file:///a')).toBe('file:///a')
+  })
+
+  test('a location that nobody can reach is a rejection, and in a delete a failure', async () => {
+    const storage = new RoutedStorage()
+    for (const work of [
+      storage.read('gs://b/k'),
+      storage.size('gs://b/k'),
+      storage.write('gs://b/k', Buffer.from('')),
+      storage.exists('gs://b/k'),
+      listed(storage, 'gs://b'),
+    ]) {
+      await expect(work).rejects.toMatchObject({ code: 'location_invalid' })
+    }
+    await storage.write(`${root}/routed`, Buffer.from('x'))
+    const failed = await storage.delete(['gs://b/k', `${root}/routed`])
+    expect(failed.map((f) => f.location)).toEqual(['gs://b/k'])
+    expect(await storage.exists(`${root}/routed`)).toBe(false)
   })
 })

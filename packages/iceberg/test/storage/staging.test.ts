@@ -9,7 +9,7 @@ import { ownTag } from '../../src/storage/process-tag.ts'
 let root: string
 let stores = 0
 beforeAll(async () => {
-  root = await mkdtemp(join(tmpdir(), 'fencepost-staging-test-'))
+  root = await mkdtemp(join(tmpdir(), 'fencepost-copies-'))
 })
 afterAll(() => rm(root, { recursive: true, force: true }))
 
@@ -114,9 +114,10 @@ describe('staging', () => {
     const { pid } = spawnSync(process.execPath, ['-e', '0'])
     const names = [
       `fencepost-staging-${pid}-1-abc`,
+      `fencepost-write-${pid}-1-abc`,
       `fencepost-staging-${process.pid}-1-abc`,
       `fencepost-staging-${ownTag()}-abc`,
-      'other',
+      'fencepost-staging-of-others',
     ]
     for (const name of names) {
       await mkdir(join(folder, name))
@@ -125,8 +126,8 @@ describe('staging', () => {
     const staging = await Staging.open({ folder })
     const left = await readdir(folder)
     expect(left).toContain(`fencepost-staging-${ownTag()}-abc`)
-    expect(left).toContain('other')
-    expect(left).not.toContain(`fencepost-staging-${pid}-1-abc`)
+    expect(left).toContain('fencepost-staging-of-others')
+    for (const what of ['staging', 'write']) expect(left).not.toContain(`fencepost-${what}-${pid}-1-abc`)
     // Its pid is ours now, but it was another process: it started at another time.
     if (process.platform === 'linux') expect(left).not.toContain(`fencepost-staging-${process.pid}-1-abc`)
     await staging.close()
