@@ -1,7 +1,8 @@
 // @ts-check
 // Installs what the interoperability tests talk to, none of it ours: Spark with Iceberg's runtime, PyIceberg, Iceberg's
-// own REST catalog server and an S3 server. From PyPI, Maven and the Go proxy as this machine has them configured, into
-// .cache/interop, or the folder that FENCEPOST_INTEROP_CACHE names. What is there already is left alone.
+// own REST catalog server, an S3 server and an authorization server. From PyPI, Maven, the Go proxy and npm as this
+// machine has them configured, into .cache/interop, or the folder that FENCEPOST_INTEROP_CACHE names. What is there
+// already is left alone.
 //   node scripts/interop/install.mjs                    all of it
 //   node scripts/interop/install.mjs s3 rest-catalog    only these
 import { spawnSync } from 'node:child_process'
@@ -23,6 +24,7 @@ export const installed = {
   sparkJars: join(cache, 'spark'),
   restCatalogJars: join(cache, 'rest-catalog'),
   s3: join(cache, 's3/versitygw'),
+  authServer: join(cache, 'auth/node_modules/oidc-provider/lib/index.js'),
 }
 
 /**
@@ -63,6 +65,16 @@ const parts = {
     probe: ['go', 'version'],
     steps: () => [['go', 'install', s3Server]],
     env: (folder) => ({ GOBIN: folder, CGO_ENABLED: '0' }),
+  },
+  auth: {
+    says: 'an OAuth2 authorization server, oidc-provider (5 MB)',
+    needs: 'npm, and a registry',
+    from: readFileSync(join(here, 'npm/package-lock.json'), 'utf8'),
+    probe: ['npm', '--version'],
+    steps: (folder) => [
+      ['cp', join(here, 'npm/package.json'), join(here, 'npm/package-lock.json'), folder],
+      ['npm', 'ci', '--silent', '--no-audit', '--prefix', folder],
+    ],
   },
 }
 

@@ -1,10 +1,8 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { installed } from '../../../../scripts/interop/install.mjs'
-import { freePort, requireInstalled, startServer } from './server-process.ts'
+import { s3Properties, type S3Server } from './s3-server.ts'
+import { freePort, requireInstalled, startInFolder, startServer } from './server-process.ts'
 import type { ServerProcess } from './server-process.ts'
-import type { S3Server } from './s3-server.ts'
 
 export interface RestCatalogServer extends ServerProcess {
   readonly uri: string
@@ -26,44 +24,31 @@ interface RestCatalogOptions {
  */
 export async function startRestCatalog(options: RestCatalogOptions): Promise<RestCatalogServer> {
   requireInstalled('rest-catalog', join(installed.restCatalogJars, '.installed'))
-  const folder = await mkdtemp(join(tmpdir(), 'fencepost-rest-catalog-'))
-  const port = await freePort()
-  const uri = `http://127.0.0.1:${port}`
-  const properties = {
-    'rest.port': String(port),
-    uri: `jdbc:sqlite:${join(folder, 'catalog.db')}`,
-    warehouse: options.warehouse,
-    ...s3Properties(options.s3),
-    ...(options.vendCredentials === true ? { 'include-credentials': 'true' } : {}),
-    ...options.properties,
-  }
-  const server = await startServer({
-    name: "Iceberg's REST catalog server",
-    command: 'java',
-    args: ['-Xmx512m', '-cp', join(installed.restCatalogJars, '*'), 'org.apache.iceberg.rest.RESTCatalogServer'],
-    env: Object.fromEntries(Object.entries(properties).map(([name, value]) => [environmentName(name), value])),
-    url: `${uri}/v1/config`,
+  return startInFolder('rest-catalog', async (folder) => {
+    const port = await freePort()
+    const uri = `http://127.0.0.1:${port}`
+    const properties = {
+      'rest.port': String(port),
+      uri: `jdbc:sqlite:${join(folder, 'catalog.db')}`,
+      warehouse: options.warehouse,
+      ...(options.s3 === undefined
+        ? {}
+        : { 'io-impl': 'org.apache.iceberg.aws.s3.S3FileIO', ...s3Properties(options.s3) }),
+      ...(options.vendCredentials === true ? { 'include-credentials': 'true' } : {}),
+      ...options.properties,
+    }
+    const server = await startServer({
+      name: "Iceberg's REST catalog server",
+      command: 'java',
+      args: ['-Xmx512m', '-cp', join(installed.restCatalogJars, '*'), 'org.apache.iceberg.rest.RESTCatalogServer'],
+      env: Object.fromEntries(Object.entries(properties).map(([name, value]) => [environmentName(name), value])),
+      url: `${uri}/v1/config`,
+    })
+    return { ...server, uri }
   })
-  const close = async (): Promise<void> => {
-    await server.close()
-    await rm(folder, { recursive: true, force: true })
-  }
-  return { ...server, uri, close }
 }
 
 // The server makes `io-impl` of CATALOG_IO__IMPL and `rest.port` of CATALOG_REST_PORT.
 function environmentName(property: string): string {
   return `CATALOG_${property.replaceAll('-', '__').replaceAll('.', '_').toUpperCase()}`
-}
-
-function s3Properties(s3: S3Server | undefined): Record<string, string> {
-  if (s3 === undefined) return {}
-  return {
-    'io-impl': 'org.apache.iceberg.aws.s3.S3FileIO',
-    'client.region': s3.region,
-    's3.endpoint': s3.endpoint,
-    's3.path-style-access': 'true',
-    's3.access-key-id': s3.accessKeyId,
-    's3.secret-access-key': s3.secretAccessKey,
-  }
 }

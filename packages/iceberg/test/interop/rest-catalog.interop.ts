@@ -1,27 +1,25 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { commitTable, RestCatalog } from '../../src/index.ts'
 import { catalogConformance } from '../catalogs/conformance.ts'
 import { buildAppend, chainOf, newTable } from '../catalogs/tables.ts'
 import { startRestCatalog, type RestCatalogServer } from './rest-catalog-server.ts'
-import { startS3, type S3Server } from './s3-server.ts'
+import { s3Address, startS3, type S3Server } from './s3-server.ts'
+import { closedAfterAll } from './server-process.ts'
 
-let folder: string
+const opened = closedAfterAll()
 let s3: S3Server
 let onDisk: RestCatalogServer
 let onS3: RestCatalogServer
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'fencepost-rest-'))
-  s3 = await startS3({ buckets: ['lake'] })
+  const folder = await mkdtemp(join(tmpdir(), 'fencepost-rest-'))
+  opened({ close: () => rm(folder, { recursive: true, force: true }) })
+  s3 = opened(await startS3({ buckets: ['lake'] }))
   const properties = { 'jdbc.strict-mode': 'true' }
-  onDisk = await startRestCatalog({ warehouse: `file://${folder}`, properties })
-  onS3 = await startRestCatalog({ warehouse: 's3://lake/warehouse', s3, vendCredentials: true, properties })
-})
-afterAll(async () => {
-  for (const server of [onDisk, onS3, s3]) await server.close()
-  await rm(folder, { recursive: true, force: true })
+  onDisk = opened(await startRestCatalog({ warehouse: `file://${folder}`, properties }))
+  onS3 = opened(await startRestCatalog({ warehouse: 's3://lake/warehouse', s3, vendCredentials: true, properties }))
 })
 
 const open = (): Promise<RestCatalog> => RestCatalog.open({ name: 'rest', url: onDisk.uri })
@@ -32,7 +30,7 @@ catalogConformance("Iceberg's REST catalog on S3, with the credentials it vends,
   catalog: await RestCatalog.open({
     name: 'rest',
     url: onS3.uri,
-    properties: { 's3.endpoint': s3.endpoint, 's3.path-style-access': 'true' },
+    properties: s3Address(s3),
   }),
   refuses: ['percent'],
 }))

@@ -1,23 +1,26 @@
+import { ListMultipartUploadsCommand } from '@aws-sdk/client-s3'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createServer, request, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { RoutedStorage, S3Storage, Staging, storageFor, type S3Options } from '../../src/storage/index.ts'
+import { openS3Client } from '../../src/storage/s3-client.ts'
 import { listed, storageConformance } from '../storage/conformance.ts'
-import { startS3, type S3Server } from './s3-server.ts'
+import { s3Properties, startS3, type S3Server } from './s3-server.ts'
+import { closedAfterAll } from './server-process.ts'
 
 const bucket = 'storage'
+const opened = closedAfterAll()
 let server: S3Server
 let s3: S3Options
 beforeAll(async () => {
-  server = await startS3({ buckets: [bucket] })
+  server = opened(await startS3({ buckets: [bucket] }))
   const { endpoint, accessKeyId, secretAccessKey } = server
   s3 = { endpoint, credentials: { accessKeyId, secretAccessKey }, partBytes: 5 * 1024 * 1024 }
 })
-afterAll(() => server.close())
 
 const folderOf = (scheme = 's3'): string => `${scheme}://${bucket}/${randomUUID()}`
 
@@ -55,12 +58,7 @@ describe('S3', () => {
   })
 
   test("Iceberg's own properties open it, and credentials are asked for again before they expire", async () => {
-    const properties = {
-      's3.endpoint': server.endpoint,
-      's3.path-style-access': 'true',
-      's3.access-key-id': server.accessKeyId,
-      's3.secret-access-key': server.secretAccessKey,
-    }
+    const properties = s3Properties(server)
     const location = `${folderOf()}/x`
     await storageFor(location, properties).write(location, Buffer.from('x'))
     let asked = 0
@@ -75,10 +73,78 @@ describe('S3', () => {
         return properties
       },
     })
-    // The first answer is about to expire; the SDK may use it once.
-    await refreshed.read(location).catch(() => {})
     expect(Buffer.from(await refreshed.read(location)).toString()).toBe('x')
     expect(asked).toBe(1)
+  })
+
+  test('credentials that the server takes no longer are asked for again, once', async () => {
+    const keys = (name: string) => ({ accessKeyId: `${name}-key`, secretAccessKey: `${name}-secret` })
+    const [first, second] = [keys('first'), keys('second')]
+    await server.issue(first)
+    const location = `${folderOf()}/x`
+    let asked = 0
+    let answer = s3Properties(server, second)
+    const storage = storageFor(location, s3Properties(server, first), {
+      refreshCredentials: async () => {
+        asked += 1
+        return answer
+      },
+    })
+    await storage.write(location, Buffer.from('x'))
+    expect(asked).toBe(0)
+    await server.issue(second)
+    await server.revoke(first)
+    expect(await storage.exists(location)).toBe(true)
+    expect(Buffer.from(await storage.read(location)).toString()).toBe('x')
+    expect(asked).toBe(1)
+    await server.revoke(second)
+    await expect(storage.read(location)).rejects.toMatchObject({ code: 'storage_denied' })
+    expect(asked).toBe(2)
+    answer = s3Properties(server)
+    await storage.write(location, Buffer.from('y'))
+    expect(asked).toBe(3)
+  })
+
+  test('what cannot be deleted here is reported, and the rest is deleted', async () => {
+    const location = `${folderOf()}/x`
+    for (const storage of [new S3Storage(s3), new RoutedStorage(s3Properties(server))]) {
+      await storage.write(location, Buffer.from('x'))
+      const failed = await storage.delete(['gs://elsewhere/x', location, `s3://${bucket}`])
+      expect(failed.map((f) => f.location)).toEqual(['gs://elsewhere/x', `s3://${bucket}`])
+      expect(await storage.exists(location)).toBe(false)
+    }
+  })
+
+  test('an upload that fails is aborted, and what it read from is closed', async () => {
+    const client = openS3Client(s3)
+    const uploads = async (): Promise<unknown[]> => {
+      const { Uploads = [] } = await client.send(new ListMultipartUploadsCommand({ Bucket: bucket }))
+      return Uploads
+    }
+    let closed = false
+    const seen: unknown[][] = []
+    async function* content(): AsyncGenerator<Uint8Array> {
+      try {
+        for (let n = 0; ; n++) {
+          if (n === 4) seen.push(await uploads())
+          if (n === 5) throw new Error('the source broke')
+          yield randomBytes(5 * 1024 * 1024)
+        }
+      } finally {
+        closed = true
+      }
+    }
+    const location = `${folderOf()}/large`
+    await expect(new S3Storage(s3).write(location, content())).rejects.toThrow('the source broke')
+    expect(seen[0]).toHaveLength(1)
+    expect(await uploads()).toEqual([])
+    expect(closed).toBe(true)
+    closed = false
+    const wrong = new S3Storage({ ...s3, credentials: { accessKeyId: server.accessKeyId, secretAccessKey: 'wrong' } })
+    await expect(wrong.write(location, content())).rejects.toMatchObject({ code: 'storage_denied' })
+    expect(closed).toBe(true)
+    expect(await new S3Storage(s3).exists(location)).toBe(false)
+    client.destroy()
   })
 
   test('credentials go by the longest prefix of a location', async () => {
@@ -123,6 +189,23 @@ describe('S3', () => {
       const location = `${folderOf()}/v1.metadata.json`
       await through().write(location, Buffer.from('ours'), { exclusive: true })
       expect(Buffer.from(await new S3Storage(s3).read(location)).toString()).toBe('ours')
+    })
+
+    test('a write that was done, and then denied when it was sent again, is found to be done', async () => {
+      let puts = 0
+      proxy = await openProxy((_n, method) => (method !== 'PUT' ? 'pass' : (puts += 1) === 1 ? 'lose-answer' : 403))
+      const location = `${folderOf()}/x`
+      await through().write(location, Buffer.from('ours'))
+      expect(puts).toBe(2)
+      expect(Buffer.from(await new S3Storage(s3).read(location)).toString()).toBe('ours')
+    })
+
+    test('a write that was denied when it was sent again, and cannot be looked for, may have been done', async () => {
+      let n = 0
+      proxy = await openProxy(() => ((n += 1) === 1 ? 'lose-answer' : 403))
+      await expect(through().write(`${folderOf()}/x`, Buffer.from('x'))).rejects.toMatchObject({
+        code: 'storage_failed',
+      })
     })
 
     test('requests that fail or are throttled are sent again', async () => {

@@ -2,7 +2,11 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll } from 'vitest'
 
 /** A server that is not ours, as a process of ours. */
 export interface ServerProcess {
@@ -25,12 +29,13 @@ export async function startServer({ name, command, args, env, url }: ServerComma
   const child = spawn(command, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
   let log = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (data: Buffer) => (log += data.toString()))
+  child.once('error', (error) => (log += error.message)) // it could not even be started
   const kill = (): void => void child.kill('SIGKILL')
   process.once('exit', kill)
   const server = { log: () => log, close: async () => stop(child, kill) }
   const until = Date.now() + 60_000
   while (!(await answers(url))) {
-    if (child.exitCode !== null || Date.now() > until) {
+    if (child.pid === undefined || child.exitCode !== null || Date.now() > until) {
       await server.close()
       throw new Error(`${name} did not start at ${url}; it wrote:\n${log}`)
     }
@@ -38,6 +43,41 @@ export async function startServer({ name, command, args, env, url }: ServerComma
     await new Promise((resolve) => void setTimeout(resolve, 50))
   }
   return server
+}
+
+/** A server with a folder of its own, which goes with it, also when it does not start. */
+export async function startInFolder<Server extends ServerProcess>(
+  name: string,
+  start: (folder: string) => Promise<Server>,
+): Promise<Server> {
+  const folder = await mkdtemp(join(tmpdir(), `fencepost-${name}-`))
+  const remove = (): Promise<void> => rm(folder, { recursive: true, force: true })
+  try {
+    const server = await start(folder)
+    const close = async (): Promise<void> => {
+      await server.close()
+      await remove()
+    }
+    return { ...server, close }
+  } catch (error) {
+    await remove()
+    throw error
+  }
+}
+
+/** Takes what is opened for the tests of a file, and closes it after them: also when what was to follow did not open. */
+export function closedAfterAll(): <Opened extends { close: () => Promise<unknown> }>(opened: Opened) => Opened {
+  const all: { close: () => Promise<unknown> }[] = []
+  afterAll(async () => {
+    const failures: unknown[] = []
+    // The last first: it may use those before it.
+    for (const opened of all.toReversed()) await opened.close().catch((error: unknown) => failures.push(error))
+    if (failures.length > 0) throw failures[0]
+  })
+  return (opened) => {
+    all.push(opened)
+    return opened
+  }
 }
 
 async function answers(url: string): Promise<boolean> {
@@ -49,7 +89,7 @@ async function answers(url: string): Promise<boolean> {
 
 async function stop(child: ChildProcess, kill: () => void): Promise<void> {
   process.removeListener('exit', kill)
-  if (child.exitCode !== null || child.signalCode !== null) return
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
   const ended = once(child, 'exit')
   child.kill('SIGTERM')
   // oxlint-disable-next-line no-restricted-globals -- it is given time to end by itself

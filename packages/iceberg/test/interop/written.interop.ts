@@ -3,18 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
-import {
-  createTable,
-  DuckDb,
-  JdbcCatalog,
-  planContext,
-  rowToJson,
-  scanRows,
-  type PlainJson,
-  type SnapshotChoice,
-  type Table,
-} from '../../src/index.ts'
+import { createTable, DuckDb, JdbcCatalog } from '../../src/index.ts'
 import { startEngines, type Engines } from './engines.ts'
+import { expectSameRows, ourRows, sorted } from './same-rows.ts'
 import { writtenTables } from './written-tables.ts'
 
 // Tables that this package writes, read by Spark, Iceberg's Java and PyIceberg: every snapshot, branch and tag. Then
@@ -65,33 +56,12 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-async function ourRows(table: Table, choice: SnapshotChoice = {}): Promise<Record<string, PlainJson>[]> {
-  const { fields } = planContext(table.metadata, choice).schema
-  const rows: Record<string, PlainJson>[] = []
-  for await (const batch of scanRows(table.loaded, { ...choice, duckDb: duckdb })) {
-    rows.push(...batch.map((row) => rowToJson(fields, row)))
-  }
-  return rows
-}
-
-const sorted = (rows: readonly unknown[]): string[] => rows.map((row) => JSON.stringify(row)).toSorted()
-
 test.each(Object.entries(writtenTables))('others read %s as we do', async (name, { table: made, write, readBy }) => {
   const table = await createTable(catalog, { namespace: ['ns'], name }, made, { duckDb: duckdb })
   await write(table)
-  expect((await ourRows(table)).length).toBeGreaterThan(0)
+  expect((await ourRows(table, duckdb)).length).toBeGreaterThan(0)
   for (const engine of readBy) {
-    const read = await engines.read(engine, { catalog: 'ours', table: `ns.${name}` })
-    expect(sorted(read.rows), engine).toEqual(sorted(await ourRows(table)))
-    expect(Object.keys(read.snapshots), engine).toHaveLength(table.metadata.snapshots.length)
-    for (const [id, at] of Object.entries(read.snapshots)) {
-      expect(sorted(at.rows), `${engine}, snapshot ${id}`).toEqual(
-        sorted(await ourRows(table, { snapshotId: BigInt(id) })),
-      )
-    }
-    for (const ref of Object.keys(read.refs)) {
-      expect(sorted(read.refs[ref]?.rows ?? []), `${engine}, ${ref}`).toEqual(sorted(await ourRows(table, { ref })))
-    }
+    await expectSameRows(engines, engine, { catalog: 'ours', table: `ns.${name}` }, table, duckdb)
   }
 })
 
@@ -117,10 +87,10 @@ test.each(['plain_v1', 'plain_v2', 'plain_v3', 'by_bucket', 'by_day', 'position_
     await engines.sql(`delete from ${at} where id in (2, 3)`)
     const bySpark = await engines.read('spark', { catalog: 'ours', table: `ns.${name}_more` })
     await table.refresh()
-    expect(sorted(await ourRows(table))).toEqual(sorted(bySpark.rows))
+    expect(sorted(await ourRows(table, duckdb))).toEqual(sorted(bySpark.rows))
     await table.append([{ id: 901n, p: 'after' }])
     const again = await engines.read('spark', { catalog: 'ours', table: `ns.${name}_more` })
-    expect(sorted(await ourRows(table))).toEqual(sorted(again.rows))
+    expect(sorted(await ourRows(table, duckdb))).toEqual(sorted(again.rows))
     expect(again.rows.length).toBe(bySpark.rows.length + 1)
   },
 )
@@ -143,7 +113,7 @@ test.each([1, 2] as const)(
     await engines.delete('ours', `ns.${name}`, 'id = 1')
     await table.refresh()
     const theirs = await engines.read('pyiceberg', { catalog: 'ours', table: `ns.${name}` })
-    expect(sorted(await ourRows(table))).toEqual(sorted(theirs.rows))
+    expect(sorted(await ourRows(table, duckdb))).toEqual(sorted(theirs.rows))
     expect(theirs.rows).toHaveLength(2)
   },
 )
