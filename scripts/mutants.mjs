@@ -1,5 +1,5 @@
 // @ts-check
-// Breaks the engine on purpose, in every way that scripts/mutants/ names, and runs the tests that must notice.
+// Breaks the code on purpose, in every way that scripts/mutants/ names, and runs the tests that must notice.
 // Fails if a mutant survives. `node scripts/mutants.mjs <part of a name>` tries only some.
 import { spawn } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
@@ -67,7 +67,7 @@ async function passes(mutant, url) {
 
 /** @returns {Promise<Mutant[]>} */
 async function loadMutants() {
-  const lists = ['engine', 'server'].map(async (name) => {
+  const lists = ['engine', 'iceberg', 'server'].map(async (name) => {
     const source = await readFile(new URL(`./mutants/${name}-mutants.ts`, import.meta.url), 'utf8')
     const { outputText } = ts.transpileModule(source, { compilerOptions: { module: ts.ModuleKind.ESNext } })
     const { mutants } = await import(`data:text/javascript,${encodeURIComponent(outputText)}`)

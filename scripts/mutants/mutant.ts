@@ -1,4 +1,4 @@
-/** A way to break the engine, and the tests that must notice. */
+/** A way to break the code, and the tests that must notice. */
 export interface Mutant {
   name: string
   file: string

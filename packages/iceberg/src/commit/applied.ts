@@ -1,3 +1,4 @@
+import type { SnapshotRef } from '../metadata/snapshot.ts'
 import type { TableMetadata } from '../metadata/table-metadata.ts'
 import type { MetadataUpdate } from '../metadata/update.ts'
 
@@ -33,10 +34,8 @@ function showsUpdate(metadata: TableMetadata, update: MetadataUpdate): boolean |
   switch (update.action) {
     case 'remove-snapshots':
       return metadata.snapshots.every((snapshot) => !update.snapshotIds.includes(snapshot.snapshotId))
-    case 'set-snapshot-ref': {
-      const ref = metadata.refs.get(update.refName)
-      return ref?.snapshotId === update.ref.snapshotId && ref.type === update.ref.type
-    }
+    case 'set-snapshot-ref':
+      return sameRef(metadata.refs.get(update.refName), update.ref)
     case 'remove-snapshot-ref':
       return !metadata.refs.has(update.refName)
     case 'set-properties':
@@ -49,7 +48,23 @@ function showsUpdate(metadata: TableMetadata, update: MetadataUpdate): boolean |
       return metadata.statistics.some((file) => file.statisticsPath === update.statistics.statisticsPath)
     case 'remove-statistics':
       return metadata.statistics.every((file) => file.snapshotId !== update.snapshotId)
+    case 'set-partition-statistics':
+      return metadata.partitionStatistics.some(
+        (file) => file.statisticsPath === update.partitionStatistics.statisticsPath,
+      )
+    case 'remove-partition-statistics':
+      return metadata.partitionStatistics.every((file) => file.snapshotId !== update.snapshotId)
     default:
       return undefined
   }
+}
+
+function sameRef(ref: SnapshotRef | undefined, wanted: SnapshotRef): boolean {
+  return (
+    ref?.snapshotId === wanted.snapshotId &&
+    ref.type === wanted.type &&
+    ref.minSnapshotsToKeep === wanted.minSnapshotsToKeep &&
+    ref.maxSnapshotAgeMs === wanted.maxSnapshotAgeMs &&
+    ref.maxRefAgeMs === wanted.maxRefAgeMs
+  )
 }

@@ -19,8 +19,8 @@ import { defaultRetrySettings, pauseMs, retrySettingsOf, type RetrySettings } fr
 //   unknown      nobody can tell now; nothing is removed, and nothing else was tried
 // An unknown commit is looked for in the table. While it is not there, and the table is still the one it was built on,
 // the very same request is sent again: it carries the same snapshot and demands the same base, so it cannot be applied
-// twice. Once others have moved the table on it can no longer be applied, and is built anew; its files stay, for the
-// sake of what cannot happen.
+// twice. Once others have moved the branch on, or used up its sequence number, it can no longer be applied, and is built
+// anew; its files stay, for the sake of what cannot happen.
 
 /** What is to be committed, made for one state of the table. */
 export interface BuiltCommit {
@@ -44,6 +44,8 @@ export interface CommitOptions {
   readonly signal?: AbortSignal
   /** Of a table that was just loaded, to spare loading it again for the first try. */
   readonly loaded?: LoadedTable
+  /** Refuses another table of the same name. Default: that of the table that is loaded first. */
+  readonly tableUuid?: string | undefined
   /** Waits between tries. */
   readonly pause?: (ms: number) => Promise<void>
 }
@@ -92,6 +94,7 @@ class Tries {
   #settings: RetrySettings = defaultRetrySettings
   #attempts = 0
   #loaded: LoadedTable | undefined
+  #tableUuid: string | undefined
   readonly #failedFiles = new Set<string>()
   /** Of tries that may have been applied, or have been. */
   readonly #keptFiles = new Set<string>()
@@ -102,6 +105,7 @@ class Tries {
     this.#build = build
     this.#options = options
     this.#loaded = options.loaded
+    this.#tableUuid = options.tableUuid
   }
 
   async run(): Promise<CommitOutcome> {
@@ -122,7 +126,7 @@ class Tries {
     const { requirements, updates, files } = built
     const { guard } = this.#options
     const request = { requirements, updates, idempotencyKey: uuidV7(), ...(guard !== undefined && { guard }) }
-    const result = await this.#catalog.commit(table, request)
+    const result = await this.#send(table, request)
     if (result.outcome === 'unknown') return this.#resolve(table, built, request, result)
     if (result.outcome === 'applied') return this.#applied(result.table, files)
     for (const file of files) this.#failedFiles.add(file)
@@ -134,12 +138,35 @@ class Tries {
     try {
       const first = this.#attempts === 1 ? this.#loaded : undefined
       const table = first ?? (await this.#catalog.loadTable(this.#identifier, this.#loaded && { known: this.#loaded }))
+      this.#assertSameTable(table)
       this.#loaded = table
       this.#settings = retrySettingsOf(table.metadata)
       return table
     } catch (error) {
       if (!passes(error)) throw error
       return { failed: true, why: 'unavailable', error: error as Error }
+    }
+  }
+
+  /** What was made for a table that was dropped must not go into another that has its name now. */
+  #assertSameTable({ metadata: { tableUuid } }: LoadedTable): void {
+    this.#tableUuid ??= tableUuid
+    if (tableUuid === this.#tableUuid) return
+    const table = tableName(this.#identifier)
+    throw new IcebergError(
+      'requirement_failed',
+      `${table} is another table by now: it was dropped, and made anew. Load it again.`,
+      { details: { table, expected: this.#tableUuid, found: tableUuid } },
+    )
+  }
+
+  /** A catalog throws when its arguments are wrong, before it does anything. Of any other error nobody can tell. */
+  async #send(table: LoadedTable, request: CommitRequest): Promise<CommitResult> {
+    try {
+      return await this.#catalog.commit(table, request)
+    } catch (error) {
+      if (error instanceof IcebergError) return { outcome: 'not_applied', why: 'rejected', error }
+      return { outcome: 'unknown', error: error as Error }
     }
   }
 
@@ -155,16 +182,19 @@ class Tries {
       await this.#pause(pauseMs(this.#settings, looks))
       const now = await this.#look()
       if (now === undefined) continue
-      if (built.isApplied?.(now.metadata) ?? showsUpdates(now.metadata, built.updates)) {
-        return this.#applied(now, built.files)
-      }
-      if (movedOn(base, now, request.requirements)) return { failed: true, why: 'conflict', error: last }
+      // Another table has the name by now; of the one that was dropped nobody can tell.
+      if (base.metadata.tableUuid !== undefined && now.metadata.tableUuid !== base.metadata.tableUuid) break
+      if (isApplied(built, now)) return this.#applied(now, built.files)
+      if (movedOn(now, request)) return { failed: true, why: 'conflict', error: last }
       if (!pinsBase(request.requirements)) continue
-      const again = await this.#catalog.commit(now, request)
+      const again = await this.#send(now, request)
       if (again.outcome === 'applied') return this.#applied(again.table, built.files)
       last = again.error
+      if (again.outcome !== 'not_applied' || again.why !== 'refused') continue
       // Refused now says nothing about the first one: look once more, and leave it at that.
-      if (again.outcome === 'not_applied' && again.why === 'refused') break
+      const latest = await this.#look()
+      if (latest !== undefined && isApplied(built, latest)) return this.#applied(latest, built.files)
+      break
     }
     return this.#unknown(last, built.files)
   }
@@ -183,12 +213,14 @@ class Tries {
     if (this.#attempts > this.#settings.retries) return false
     const pause = Math.max(retryAfterMs, pauseMs(this.#settings, this.#attempts), retryAfterOf(error))
     if (performance.now() - this.#startedAt + pause > this.#settings.totalMs) return false
-    await this.#pause(pause)
+    await this.#pause(pause, this.#options.signal)
     return true
   }
 
-  async #pause(ms: number): Promise<void> {
-    await (this.#options.pause ?? sleep)(ms)
+  /** The signal only ends the pause: who goes on looks at it. */
+  async #pause(ms: number, signal?: AbortSignal): Promise<void> {
+    if (this.#options.pause !== undefined) return this.#options.pause(ms)
+    await sleep(ms, undefined, signal === undefined ? {} : { signal }).catch(() => {})
   }
 
   async #applied(table: LoadedTable, files: readonly string[]): Promise<CommitOutcome> {
@@ -228,13 +260,25 @@ class Tries {
   }
 }
 
-/** Whether a request built on `base` can no longer be applied to the table as it is now. */
-function movedOn(base: LoadedTable, now: LoadedTable, requirements: readonly MetadataRequirement[]): boolean {
-  return requirements.some((requirement) => {
-    if (requirement.type === 'assert-table-uuid') return base.metadata.tableUuid !== now.metadata.tableUuid
+function isApplied(built: BuiltCommit, { metadata }: LoadedTable): boolean {
+  return built.isApplied?.(metadata) ?? showsUpdates(metadata, built.updates) ?? false
+}
+
+/** Whether a request that is not in the table as it is now can no longer get there. */
+function movedOn({ metadata }: LoadedTable, { requirements, updates }: CommitRequest): boolean {
+  const branchMoved = requirements.some((requirement) => {
     if (requirement.type !== 'assert-ref-snapshot-id') return false
-    return (now.metadata.refs.get(requirement.ref)?.snapshotId ?? null) !== requirement.snapshotId
+    return (metadata.refs.get(requirement.ref)?.snapshotId ?? null) !== requirement.snapshotId
   })
+  // Commits to other branches count too. Only the first snapshot of a branch may have a number that was passed.
+  const numberPassed = updates.some(
+    (update) =>
+      update.action === 'add-snapshot' &&
+      update.snapshot.parentSnapshotId !== undefined &&
+      metadata.formatVersion > 1 &&
+      update.snapshot.sequenceNumber <= metadata.lastSequenceNumber,
+  )
+  return branchMoved || numberPassed
 }
 
 /** Whether a second copy of the request must fail once the first was applied. */

@@ -51,7 +51,7 @@ export function tableMetadataFromJson(json: Json | undefined, what = 'table meta
     refs: readRefs(r, currentSnapshotId),
     statistics: r.optionalArray('statistics', statisticsFromJson) ?? [],
     partitionStatistics: r.optionalArray('partition-statistics', partitionStatisticsFromJson) ?? [],
-    nextRowId: formatVersion >= 3 ? r.long('next-row-id') : 0n,
+    nextRowId: formatVersion >= 3 ? r.long('next-row-id') : (r.raw('next-row-id'), 0n),
     ...r.unknown(),
   })
   checkTableMetadata(metadata, what)

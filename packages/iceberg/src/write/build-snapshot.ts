@@ -12,6 +12,7 @@ import type { AvroCodec } from '../avro/codec.ts'
 import { metadataLocationOf } from './data-location.ts'
 import { entriesOf, manifestsOf, partitionTypesOf } from './live-files.ts'
 import { assertBranch, snapshotCommit } from './refs.ts'
+import { removeFiles } from './remove-files.ts'
 import { SummaryCounts } from './snapshot-summary.ts'
 
 /** What a new snapshot does to the files of the one before. */
@@ -27,7 +28,7 @@ export interface SnapshotChange {
   readonly dataSequenceNumber?: bigint
   /** Of the snapshot's summary, beside the counts. */
   readonly summary?: Readonly<Record<string, string>>
-  /** Files made for this change, beside those of rows. */
+  /** Files that were made for this try alone, so that they go when it cannot be built. */
   readonly files?: readonly string[]
 }
 
@@ -50,7 +51,6 @@ export async function buildSnapshot(
   attempt: number,
 ): Promise<BuiltCommit & { snapshotId: bigint }> {
   const { metadata } = table
-  assertBranch(metadata, branch)
   const parent = currentSnapshot(metadata, branch)
   const draft: Draft = {
     table,
@@ -62,6 +62,7 @@ export async function buildSnapshot(
   }
   const made = draft.files.length
   try {
+    assertBranch(metadata, branch)
     const before = await manifestsOf(table, parent)
     const kept = await withoutRemoved(draft, before, change)
     const added = await writeAdded(draft, change)
@@ -75,7 +76,7 @@ export async function buildSnapshot(
       snapshotId: draft.snapshotId,
     }
   } catch (error) {
-    await table.storage.delete([...draft.files.slice(made), ...(change.files ?? [])])
+    await removeFiles(table, [...draft.files.slice(made), ...(change.files ?? [])])
     throw error
   }
 }

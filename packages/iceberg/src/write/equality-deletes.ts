@@ -64,3 +64,15 @@ function specFor(table: LoadedTable, ids: readonly number[]): PartitionSpec {
       'reaches no other. Add the columns the table is partitioned by, or delete by position.',
   )
 }
+
+/** Refuses deletes of a partition once the table has another spec: rows under that one are out of their reach. */
+export function assertReachAll({ identifier, metadata }: LoadedTable, deletes: readonly ContentFile[]): void {
+  const [first] = deletes
+  if (first === undefined || metadata.partitionSpecs.length === 1) return
+  if (isUnpartitioned(partitionSpecOf(metadata, first.specId))) return
+  throw new IcebergError(
+    'value_invalid',
+    `Rows of ${tableName(identifier)} cannot be deleted by these columns: its partition spec was changed meanwhile, and ` +
+      'a delete of a partition reaches no other. Nothing was deleted.',
+  )
+}

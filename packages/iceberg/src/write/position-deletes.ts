@@ -17,6 +17,7 @@ import type { SnapshotChange } from './build-snapshot.ts'
 import { newDataLocation } from './data-location.ts'
 import { entriesOf, manifestsOf } from './live-files.ts'
 import { partitionKey } from '../scan/delete-index.ts'
+import { removeFiles } from './remove-files.ts'
 import { writeFile, type FileKind } from './write-files.ts'
 
 /** Rows by the file they are in and their position there, from 0. */
@@ -55,7 +56,8 @@ export async function positionDeletes(
   const targets = await targetsOf(table, head, positions)
   if (targets.length === 0) return { added: [] }
   if (formatVersion === 2) {
-    return { added: await writePositionFiles(duckdb, table, targets, granularity), operation: 'delete' }
+    const added = await writePositionFiles(duckdb, table, targets, granularity)
+    return { added, operation: 'delete', files: added.map((file) => file.filePath) }
   }
   return await mergeVectors(duckdb, table, head, targets)
 }
@@ -137,7 +139,7 @@ async function writePositionFiles(
       }
       return written
     } catch (error) {
-      await table.storage.delete(written.map((file) => file.filePath))
+      await removeFiles(table, written)
       throw error
     }
   })
@@ -176,7 +178,12 @@ async function mergeVectors(
   const vectors = targets.map(({ entry, positions }) => [entry.file.filePath, positions] as const)
   const { content, vectors: written } = writeDeletionVectors(vectors, { 'created-by': 'fencepost' })
   const filePath = newDataLocation(table.metadata, '', '-deletes.puffin')
-  await table.storage.write(filePath, content)
+  try {
+    await table.storage.write(filePath, content)
+  } catch (error) {
+    await removeFiles(table, [filePath]) // it may be there all the same
+    throw error
+  }
   const added = written.map((vector): ContentFile => {
     const { specId, partition } = byPath.get(vector.referencedDataFile)?.entry.file ?? { specId: -1, partition: [] }
     return {

@@ -8,11 +8,13 @@ import { sortOrderUpdates, type SortColumn } from '../metadata/evolve-sort-order
 import type { Snapshot } from '../metadata/snapshot.ts'
 import { currentSnapshot, mainBranch, type FormatVersion, type TableMetadata } from '../metadata/table-metadata.ts'
 import { DuckDb } from '../parquet/duckdb.ts'
+import { PositionSet } from '../puffin/position-set.ts'
 import { buildSnapshot, type SnapshotChange } from './build-snapshot.ts'
-import { writeEqualityDeletes } from './equality-deletes.ts'
+import { assertReachAll, writeEqualityDeletes } from './equality-deletes.ts'
 import { removal, type Replaced } from './overwrite.ts'
 import { positionDeletes, type Positions } from './position-deletes.ts'
 import { dropRef, moveBranch, sameTable, setRef, type Changes, type Retention } from './refs.ts'
+import { removeFiles } from './remove-files.ts'
 import { writeDataFiles, type Rows, type WriteFilesOptions } from './write-files.ts'
 
 export interface OpenTableOptions {
@@ -127,10 +129,9 @@ export class Table {
   ): Promise<Snapshot | undefined> {
     const duckdb = await this.#duckdb()
     const { granularity = 'file' } = options
-    return await this.#commitSnapshot(
-      (table, head) => positionDeletes(duckdb, table, head, positions, granularity),
-      options,
-    )
+    // Held, for every try goes over them, and an iterator can be gone over once.
+    const held = new Map([...positions].map(([path, list]) => [path, new PositionSet(list)]))
+    return await this.#commitSnapshot((table, head) => positionDeletes(duckdb, table, head, held, granularity), options)
   }
 
   /** Deletes every row there is that equals one of the keys in these columns; `append` adds rows in the same commit. */
@@ -141,10 +142,19 @@ export class Table {
   ): Promise<Snapshot | undefined> {
     const duckdb = await this.#duckdb()
     const deletes = await writeEqualityDeletes(duckdb, this.#loaded, columns, keys)
-    const rows = options.append === undefined ? [] : await writeDataFiles(duckdb, this.#loaded, options.append)
-    const added = [...deletes, ...rows]
+    const added = [...deletes]
+    try {
+      if (options.append !== undefined) added.push(...(await writeDataFiles(duckdb, this.#loaded, options.append)))
+    } catch (error) {
+      await removeFiles(this.#loaded, deletes)
+      throw error
+    }
     if (added.length === 0) return undefined
-    return await this.#commitSnapshot(async () => ({ added }), options, added)
+    const change = async (table: LoadedTable): Promise<SnapshotChange> => {
+      assertReachAll(table, deletes)
+      return { added }
+    }
+    return await this.#commitSnapshot(change, options, added)
   }
 
   async createBranch(
@@ -262,7 +272,7 @@ export class Table {
       }, options)
     } catch (error) {
       // Nothing was ever sent, so nobody else knows the files. Later it is for the commit to say what may go.
-      if (snapshotId === undefined) await this.#loaded.storage.delete(written.map((file) => file.filePath))
+      if (snapshotId === undefined) await removeFiles(this.#loaded, written)
       throw error
     }
     return this.metadata.snapshots.find((snapshot) => snapshot.snapshotId === snapshotId)
@@ -277,6 +287,7 @@ export class Table {
     { guard, signal, pause }: ChangeOptions,
   ): Promise<void> {
     const outcome = await commitTable(this.#catalog, this.#loaded.identifier, build, {
+      tableUuid: this.metadata.tableUuid,
       ...(guard !== undefined && { guard }),
       ...(signal !== undefined && { signal }),
       ...(pause !== undefined && { pause }),

@@ -22,6 +22,7 @@ import { parseLocation } from '../storage/location.ts'
 import { temporaryFolder } from '../storage/temporary-folder.ts'
 import { newDataLocation } from './data-location.ts'
 import { partitionPath } from './partition-path.ts'
+import { removeFiles } from './remove-files.ts'
 import { router } from './route-rows.ts'
 
 /** Rows to be written: in memory, or as they come. */
@@ -147,7 +148,7 @@ export async function writePartitioned(
       }
       return files
     } catch (error) {
-      await table.storage.delete(files.map((file) => file.filePath))
+      await removeFiles(table, files)
       throw error
     }
   })
@@ -163,7 +164,7 @@ export async function writeFile(
   select: string,
   partition: PartitionValues,
 ): Promise<ContentFile> {
-  const { metadata, storage } = table
+  const { metadata } = table
   const spec = partitionSpecOf(metadata, kind.specId)
   const types = partitionType(spec, [schemaOf(metadata), ...metadata.schemas.toReversed()])
   const folders = partitionPath(spec, types, partition)
@@ -180,7 +181,7 @@ export async function writeFile(
     const sortOrderId = content === 'data' ? kind.sortOrderId : undefined
     return { content, filePath, fileFormat: 'parquet', specId, partition, ...metrics, equalityIds, sortOrderId }
   } catch (error) {
-    await storage.delete([filePath])
+    await removeFiles(table, [filePath])
     throw error
   }
 }
@@ -196,7 +197,12 @@ async function storedFile<T>(table: LoadedTable, location: string, write: (path:
   try {
     const path = join(folder, 'file.parquet')
     const written = await write(path)
-    await table.storage.write(location, createReadStream(path))
+    const content = createReadStream(path)
+    try {
+      await table.storage.write(location, content)
+    } finally {
+      content.destroy() // it may not have been read to its end
+    }
     return written
   } finally {
     await rm(folder, { recursive: true, force: true })

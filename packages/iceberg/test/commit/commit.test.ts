@@ -8,6 +8,7 @@ import {
   IcebergError,
   LocalStorage,
   retrySettingsOf,
+  showsUpdates,
   type Catalog,
   type CommitRequest,
   type CommitResult,
@@ -137,6 +138,50 @@ describe('a commit', () => {
     await expect(failing).rejects.toThrow('the rows have changed')
     expect(await exists(files)).toEqual([false])
   })
+
+  test('that a catalog refuses by throwing is not applied, and its files are removed', async () => {
+    const catalog = committing(async () => {
+      throw new IcebergError('catalog_unsupported', 'only reads')
+    })
+    const { build, files } = appends()
+    const outcome = await commitTable(catalog, identifier, build, { pause })
+    expect(outcome).toMatchObject({ outcome: 'not_applied', why: 'rejected', error: { code: 'catalog_unsupported' } })
+    expect(await exists(files)).toEqual([false])
+  })
+
+  test('does not go into another table that has the name by now', async () => {
+    const { build, files } = appends(() => commitBy('theirs'))
+    let loads = 0
+    const loadTable = async (): Promise<LoadedTable> => {
+      const table = await sound.loadTable(identifier)
+      return (loads += 1) === 1 ? table : { ...table, metadata: { ...table.metadata, tableUuid: 'another' } }
+    }
+    const catalog = new Proxy<Catalog>(committing(sound.commit.bind(sound)), {
+      get: (target, key) => (key === 'loadTable' ? loadTable : (Reflect.get(target, key) as unknown)),
+    })
+    await expect(commitTable(catalog, identifier, build, { pause })).rejects.toMatchObject({
+      code: 'requirement_failed',
+    })
+    expect(await exists(files)).toEqual([false])
+    await expect(
+      commitTable(sound, identifier, build, { pause, tableUuid: 'the one that rows were written for' }),
+    ).rejects.toMatchObject({ code: 'requirement_failed' })
+    expect(files).toHaveLength(1)
+  })
+
+  test('that is called off does not wait for its next try', async () => {
+    const table = await sound.loadTable(identifier)
+    const updates = [{ action: 'set-properties', updates: { 'commit.retry.min-wait-ms': '600000' } }] as const
+    await sound.commit(table, { requirements: [], updates })
+    const controller = new AbortController()
+    const { build, files } = appends(async () => {
+      await commitBy('theirs')
+      controller.abort()
+    })
+    const { signal } = controller
+    await expect(commitTable(sound, identifier, build, { signal })).rejects.toThrow('aborted')
+    expect(await exists(files)).toEqual([false])
+  })
 })
 
 describe('a commit of unknown outcome', () => {
@@ -231,6 +276,73 @@ describe('a commit of unknown outcome', () => {
     expect(asked).toBe(1)
     expect(await exists(files)).toEqual([true])
     expect((await sound.loadTable(identifier)).metadata.snapshots).toEqual([])
+  })
+
+  test('that others have overtaken on another branch is built anew', async () => {
+    await commitBy('first')
+    const catalog = committing(async (t, r, n) => {
+      if (n > 1) return sound.commit(t, r)
+      const now = await sound.loadTable(identifier)
+      const { updates, ...built } = await buildAppend(now, 'theirs')
+      const toBranch = updates.map((u) => (u.action === 'set-snapshot-ref' ? { ...u, refName: 'other' } : u))
+      await sound.commit(now, { ...built, updates: toBranch })
+      return unknown
+    })
+    const { build, ids } = appends()
+    expect(await commitTable(catalog, identifier, build, { pause })).toMatchObject({ outcome: 'applied', attempts: 2 })
+    expect(chainOf(await sound.loadTable(identifier))[0]).toBe(ids[1])
+  })
+
+  test('that ended in an error nobody knows is looked for, and the files it shares with lost tries stay', async () => {
+    const shared = `${root}/${count}/shared.avro`
+    await storage.write(shared, Buffer.from('x'))
+    const catalog = committing(async (t, r, n) => {
+      const result = await sound.commit(t, r)
+      if (n === 2) throw new TypeError('a bug')
+      return result
+    })
+    const { build, ids } = appends(async (attempt) => {
+      if (attempt === 1) await commitBy('theirs')
+    })
+    const sharing = async (t: LoadedTable, n: number) => {
+      const built = await build(t, n)
+      return { ...built, files: [...built.files, shared] }
+    }
+    expect((await commitTable(catalog, identifier, sharing, { pause })).outcome).toBe('applied')
+    expect(chainOf(await sound.loadTable(identifier))[0]).toBe(ids[1])
+    expect(await storage.exists(shared)).toBe(true)
+  })
+
+  test('that arrives while the guard refuses to send it again is found', async () => {
+    let late: (() => Promise<unknown>) | undefined
+    const error = new IcebergError('commit_refused', 'the fence is lost')
+    const catalog = committing(async (t, r, n) => {
+      if (n === 1) late = () => sound.commit(t, r)
+      else await late?.()
+      return n === 1 ? unknown : { outcome: 'not_applied', why: 'refused', error }
+    })
+    expect((await commitTable(catalog, identifier, appends().build, { pause })).outcome).toBe('applied')
+  })
+
+  test('stays unknown when the table was dropped and another has its name', async () => {
+    const catalog = committing(async (t, r) => {
+      await sound.commit(t, r)
+      await sound.dropTable(identifier, { purge: true })
+      await sound.createTable(identifier, newTable)
+      return unknown
+    })
+    expect((await commitTable(catalog, identifier, appends().build, { pause })).outcome).toBe('unknown')
+    expect((await sound.loadTable(identifier)).metadata.snapshots).toEqual([])
+  })
+
+  test('of a ref that is there, but is to be kept for another time, is not taken for applied', async () => {
+    await commitBy('first')
+    const { metadata } = await sound.loadTable(identifier)
+    const ref = { snapshotId: metadata.currentSnapshotId ?? 0n, type: 'branch' } as const
+    const set = (more: object) => [{ action: 'set-snapshot-ref', refName: 'main', ref: { ...ref, ...more } } as const]
+    expect(showsUpdates(metadata, set({}))).toBe(true)
+    expect(showsUpdates(metadata, set({ maxRefAgeMs: 5n }))).toBe(false)
+    expect(showsUpdates(metadata, set({ minSnapshotsToKeep: 5 }))).toBe(false)
   })
 
   test('without a snapshot is found by its effect', async () => {

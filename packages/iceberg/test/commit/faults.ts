@@ -93,3 +93,43 @@ export function faultyPool(pool: pg.Pool, fault: Fault): pg.Pool {
     },
   })
 }
+
+/**
+ * A bucket in memory. What is in it has no path of this machine, so rows are written and read through the storage, as
+ * they are on S3.
+ */
+export function memoryBucket(): FolderStorage & { readonly files: ReadonlyMap<string, Uint8Array> } {
+  const files = new Map<string, Uint8Array>()
+  const found = (location: string): Uint8Array => {
+    const content = files.get(location)
+    if (content === undefined) throw new IcebergError('storage_not_found', `There is no ${location}.`)
+    return content
+  }
+  const within = (folder: string): string[] => [...files.keys()].filter((location) => location.startsWith(`${folder}/`))
+  return {
+    files,
+    read: async (location, { offset, length } = { offset: 0, length: found(location).length }) =>
+      found(location).slice(offset, offset + length),
+    size: async (location) => found(location).length,
+    exists: async (location) => files.has(location),
+    write: async (location, content, { exclusive = false } = {}) => {
+      const parts = content instanceof Uint8Array ? [content] : []
+      if (!(content instanceof Uint8Array)) for await (const part of content) parts.push(part)
+      if (exclusive && files.has(location)) throw new IcebergError('storage_exists', `There is a ${location}.`)
+      files.set(location, Buffer.concat(parts))
+    },
+    delete: async (locations) => {
+      for (const location of locations) files.delete(location)
+      return []
+    },
+    async *list(folder) {
+      for (const location of within(folder)) yield { location, size: found(location).length, modifiedAt: new Date(0) }
+    },
+    folders: async (folder) => [
+      ...new Set(within(folder).map((at) => at.slice(folder.length + 1).split('/')[0] ?? '')),
+    ],
+    makeFolder: async () => {},
+    removeFolder: async () => {},
+    folderExists: async (folder) => !folder.endsWith('/metadata') || within(folder).length > 0,
+  }
+}

@@ -1,54 +1,22 @@
-import { spawn } from 'node:child_process'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { build } from 'vite'
+import { readdir } from 'node:fs/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createTestDatabase, type TestDatabase } from '../../../engine/test/database.ts'
 import { HadoopCatalog, JdbcCatalog, type Catalog } from '../../src/index.ts'
 import { chainOf, newTable } from '../catalogs/tables.ts'
+import { bundle, type Program } from './program.ts'
 
 const processes = 6
 const commits = 8
-let root: string
 let database: TestDatabase
-let program: string
+let program: Program
 beforeAll(async () => {
-  // Where the program finds its packages.
-  root = await mkdtemp(fileURLToPath(new URL('../../../../node_modules/.committers-', import.meta.url)))
   database = await createTestDatabase()
-  program = await bundle()
+  program = await bundle(new URL('committer.ts', import.meta.url))
 })
 afterAll(async () => {
   await database.drop()
-  await rm(root, { recursive: true, force: true })
+  await program.remove()
 })
-
-/** Node 20 runs no TypeScript, so the program is made of the sources that are being tested. */
-async function bundle(): Promise<string> {
-  const entry = fileURLToPath(new URL('committer.ts', import.meta.url))
-  await build({
-    configFile: false,
-    logLevel: 'error',
-    build: {
-      ssr: entry,
-      outDir: root,
-      emptyOutDir: false,
-      rolldownOptions: { output: { entryFileNames: 'committer.mjs' } },
-    },
-  })
-  return join(root, 'committer.mjs')
-}
-
-function run(options: Record<string, string>): Promise<string[]> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [program, JSON.stringify(options), String(commits)])
-    let [out, problems] = ['', '']
-    child.stdout.on('data', (data: Buffer) => (out += data.toString()))
-    child.stderr.on('data', (data: Buffer) => (problems += data.toString()))
-    child.on('close', (code) => (code === 0 ? resolve(out.trim().split('\n')) : reject(new Error(problems))))
-  })
-}
 
 async function expectNoneLost(catalog: Catalog, options: Record<string, string>): Promise<void> {
   const properties = {
@@ -58,7 +26,8 @@ async function expectNoneLost(catalog: Catalog, options: Record<string, string>)
   }
   await catalog.createNamespace(['db'])
   const { metadata } = await catalog.createTable({ namespace: ['db'], name: 't' }, { ...newTable, properties })
-  const applied = await Promise.all(Array.from({ length: processes }, () => run(options)))
+  const args = [JSON.stringify(options), String(commits)]
+  const applied = await Promise.all(Array.from({ length: processes }, () => program.run(args)))
   const chain = chainOf(await catalog.loadTable({ namespace: ['db'], name: 't' })).map(String)
   expect(chain.toSorted()).toEqual(applied.flat().toSorted())
   expect(chain).toHaveLength(processes * commits)
@@ -68,13 +37,13 @@ async function expectNoneLost(catalog: Catalog, options: Record<string, string>)
 }
 
 test('committers in many processes lose nothing on a JDBC catalog', { timeout: 120_000 }, async () => {
-  const options = { kind: 'jdbc', name: 'lake', warehouse: `${root}/jdbc`, database: database.url }
+  const options = { kind: 'jdbc', name: 'lake', warehouse: `${program.folder}/jdbc`, database: database.url }
   const catalog = await JdbcCatalog.open(options)
   await expectNoneLost(catalog, options)
   await catalog.close()
 })
 
 test('committers in many processes lose nothing on a file system catalog', { timeout: 120_000 }, async () => {
-  const options = { kind: 'hadoop', name: 'files', warehouse: `${root}/hadoop` }
+  const options = { kind: 'hadoop', name: 'files', warehouse: `${program.folder}/hadoop` }
   await expectNoneLost(new HadoopCatalog(options), options)
 })
