@@ -100,6 +100,7 @@ export function faultyPool(pool: pg.Pool, fault: Fault): pg.Pool {
  */
 export function memoryBucket(): FolderStorage & { readonly files: ReadonlyMap<string, Uint8Array> } {
   const files = new Map<string, Uint8Array>()
+  const made = new Set<string>()
   const found = (location: string): Uint8Array => {
     const content = files.get(location)
     if (content === undefined) throw new IcebergError('storage_not_found', `There is no ${location}.`)
@@ -128,8 +129,8 @@ export function memoryBucket(): FolderStorage & { readonly files: ReadonlyMap<st
     folders: async (folder) => [
       ...new Set(within(folder).map((at) => at.slice(folder.length + 1).split('/')[0] ?? '')),
     ],
-    makeFolder: async () => {},
-    removeFolder: async () => {},
-    folderExists: async (folder) => !folder.endsWith('/metadata') || within(folder).length > 0,
+    makeFolder: async (folder) => void made.add(folder),
+    removeFolder: async (folder) => void made.delete(folder),
+    folderExists: async (folder) => made.has(folder) || within(folder).length > 0,
   }
 }

@@ -229,7 +229,7 @@ test('a commit that fails for good leaves no file behind', async () => {
   await expect(table.deletePositions(new Map([[path, [0]]]), { guard })).rejects.toMatchObject({
     code: 'commit_refused',
   })
-  await expect(table.deleteEqual(['id'], numbered(0, 1), { append: [{ id: 'x' }] })).rejects.toMatchObject({
+  await expect(table.deleteEqual(['id'], [{ id: 0n }], { append: [{ id: 'x' }] })).rejects.toMatchObject({
     code: 'value_invalid',
   })
   expect(await list()).toEqual(before)
