@@ -4,12 +4,23 @@ import { isObject } from '../json/object-reader.ts'
 
 /** An Avro schema with its names resolved and Iceberg's ids read. */
 export type AvroSchema =
-  | { readonly kind: 'null' | 'boolean' | 'int' | 'long' | 'float' | 'double' | 'bytes' | 'string' | 'enum' }
-  | { readonly kind: 'fixed'; readonly size: number; readonly logicalType?: string }
+  | {
+      readonly kind: 'null' | 'boolean' | 'int' | 'long' | 'float' | 'double' | 'bytes' | 'string' | 'enum'
+      readonly logical?: AvroLogicalType
+    }
+  | { readonly kind: 'fixed'; readonly size: number; readonly logical?: AvroLogicalType }
   | { readonly kind: 'record'; readonly fields: AvroField[] }
   | { readonly kind: 'array'; readonly items: AvroSchema }
   | { readonly kind: 'map'; readonly values: AvroSchema }
   | { readonly kind: 'union'; readonly branches: readonly AvroSchema[] }
+
+/** What a schema says that its numbers or bytes stand for. */
+export interface AvroLogicalType {
+  readonly name: string
+  readonly adjustToUtc: boolean
+  readonly precision: number
+  readonly scale: number
+}
 
 export interface AvroField {
   readonly name: string
@@ -69,12 +80,7 @@ function resolveObject(json: JsonObject, named: Map<string, AvroSchema>, what: s
       return schema
     }
     case 'fixed': {
-      const logicalType = json['logicalType']
-      const schema: AvroSchema = {
-        kind: 'fixed',
-        size: Number(json['size']),
-        ...(typeof logicalType === 'string' ? { logicalType } : {}),
-      }
+      const schema: AvroSchema = { kind: 'fixed', size: Number(json['size']), ...logicalOf(json) }
       named.set(name, schema)
       return schema
     }
@@ -82,8 +88,23 @@ function resolveObject(json: JsonObject, named: Map<string, AvroSchema>, what: s
       return { kind: 'array', items: resolve(json['items'], named, what) }
     case 'map':
       return { kind: 'map', values: resolve(json['values'], named, what) }
-    default:
-      return resolve(json['type'], named, what)
+    default: {
+      const schema = resolve(json['type'], named, what)
+      return plainKinds.has(schema.kind) ? { ...(schema as AvroSchema & { kind: 'int' }), ...logicalOf(json) } : schema
+    }
+  }
+}
+
+function logicalOf(json: JsonObject): { logical?: AvroLogicalType } {
+  const { logicalType, precision, scale } = json
+  if (typeof logicalType !== 'string') return {}
+  return {
+    logical: {
+      name: logicalType,
+      adjustToUtc: json['adjust-to-utc'] === true,
+      precision: Number(precision ?? 0),
+      scale: Number(scale ?? 0),
+    },
   }
 }
 

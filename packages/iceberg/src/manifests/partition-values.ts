@@ -55,7 +55,7 @@ function compileValue(schema: AvroSchema, type: PrimitiveType): Read<Value> {
 
 function compileByteValue(schema: AvroSchema, type: PrimitiveType): Read<Value> {
   const read = compileBytes(schema)
-  const logicalType = schema.kind === 'fixed' ? schema.logicalType : undefined
+  const logicalType = schema.kind === 'fixed' ? schema.logical?.name : undefined
   if (type.type === 'decimal' || logicalType === 'decimal') return (r) => integerFromBytes(read(r))
   if (type.type === 'uuid' || logicalType === 'uuid') return (r) => uuidFromBytes(read(r))
   // A copy: the value outlives the block it was read from.

@@ -1,6 +1,8 @@
 import { AvroReader } from '../avro/avro-reader.ts'
+import type { AvroField, AvroSchema } from '../avro/avro-schema.ts'
 import { type AvroBlock, type AvroHeader, openAvro, streamAvro } from '../avro/container.ts'
 import type { Read } from '../avro/compile.ts'
+import { typeFromAvro } from '../avro/type-from-avro.ts'
 import { IcebergError } from '../errors.ts'
 import { parseJson } from '../json/json.ts'
 import { ObjectReader } from '../json/object-reader.ts'
@@ -8,6 +10,7 @@ import type { PartitionSpec } from '../metadata/partition-spec.ts'
 import { partitionFieldsFromJson } from '../metadata/partition-spec-json.ts'
 import type { Schema } from '../metadata/schema.ts'
 import { schemaFromJson } from '../metadata/schema-json.ts'
+import type { PrimitiveType } from '../metadata/type.ts'
 import type { ManifestEntry } from './content-file.ts'
 import { compileEntry, type DecodedEntry } from './entry-decoder.ts'
 import { inheritance } from './inheritance.ts'
@@ -67,6 +70,17 @@ export async function* streamManifest(
 
 export function readManifestHeader(file: Uint8Array, manifestPath: string): ManifestHeader {
   return manifestHeader(openAvro(file, manifestPath), manifestPath)
+}
+
+/** The types that a manifest itself has for the values of its partition, by the id of their fields. */
+export function manifestPartitionType(file: Uint8Array, manifestPath: string): Map<number, PrimitiveType> {
+  const { schema } = openAvro(file, manifestPath)
+  const partition = fieldsOf(fieldsOf(schema).find(({ id }) => id === 2)?.schema).find(({ id }) => id === 102)
+  return new Map(fieldsOf(partition?.schema).map(({ id = -1, schema: type }) => [id, typeFromAvro(type)]))
+}
+
+function fieldsOf(schema: AvroSchema | undefined): readonly AvroField[] {
+  return schema?.kind === 'record' ? schema.fields : []
 }
 
 /** Describes a manifest that an old v1 snapshot names itself, without a manifest list (`Snapshot.manifests`). */

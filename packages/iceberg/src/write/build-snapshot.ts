@@ -1,16 +1,17 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { LoadedTable } from '../catalogs/catalog.ts'
 import type { BuiltCommit } from '../commit/index.ts'
-import { IcebergError } from '../errors.ts'
-import type { ContentFile, ManifestEntry } from '../manifests/content-file.ts'
+import { fileKey, type ContentFile, type ManifestEntry } from '../manifests/content-file.ts'
 import type { ManifestFile } from '../manifests/manifest-file.ts'
-import { createManifestWriter, type NewManifestEntry } from '../manifests/write-manifest.ts'
+import type { NewManifestEntry } from '../manifests/write-manifest.ts'
 import { writeManifestList } from '../manifests/write-manifest-list.ts'
 import type { Snapshot, SnapshotOperation } from '../metadata/snapshot.ts'
-import { currentSnapshot, partitionSpecOf, schemaOf, type TableMetadata } from '../metadata/table-metadata.ts'
-import type { AvroCodec } from '../avro/codec.ts'
+import { currentSnapshot, type TableMetadata } from '../metadata/table-metadata.ts'
+import { assertWritable } from '../metadata/validate.ts'
 import { metadataLocationOf } from './data-location.ts'
-import { entriesOf, manifestsOf, partitionTypesOf } from './live-files.ts'
+import { entriesOf, manifestsOf, partitionTypesIn } from './live-files.ts'
+import { mergeManifests } from './merge-manifests.ts'
+import { writeManifests, type Draft } from './new-manifests.ts'
 import { assertBranch, snapshotCommit } from './refs.ts'
 import { removeFiles } from './remove-files.ts'
 import { SummaryCounts } from './snapshot-summary.ts'
@@ -32,17 +33,6 @@ export interface SnapshotChange {
   readonly files?: readonly string[]
 }
 
-interface Draft {
-  readonly table: LoadedTable
-  readonly snapshotId: bigint
-  readonly uuid: string
-  readonly files: string[]
-  readonly counts: SummaryCounts
-  manifests: number
-}
-
-const targetManifestBytes = 8 * 1024 * 1024
-
 /** Writes the manifests and the manifest list of a new snapshot on a branch, and says how to commit it. */
 export async function buildSnapshot(
   table: LoadedTable,
@@ -51,32 +41,42 @@ export async function buildSnapshot(
   attempt: number,
 ): Promise<BuiltCommit & { snapshotId: bigint }> {
   const { metadata } = table
-  const parent = currentSnapshot(metadata, branch)
-  const draft: Draft = {
-    table,
-    snapshotId: newSnapshotId(metadata),
-    uuid: randomUUID(),
-    files: [...change.added.map((file) => file.filePath), ...(change.files ?? [])],
-    counts: new SummaryCounts(),
-    manifests: 0,
-  }
-  const made = draft.files.length
+  const made = new Set(change.files)
   try {
+    assertWritable(metadata)
     assertBranch(metadata, branch)
+    const parent = currentSnapshot(metadata, branch)
     const before = await manifestsOf(table, parent)
+    const draft: Draft = {
+      table,
+      snapshotId: newSnapshotId(metadata),
+      uuid: randomUUID(),
+      files: made,
+      counts: new SummaryCounts(),
+      written: new Map(),
+      typesOf: partitionTypesIn(table, before),
+      manifests: 0,
+    }
     const kept = await withoutRemoved(draft, before, change)
-    const added = await writeAdded(draft, change)
-    const manifests = [...added, ...kept].toSorted(
-      (a, b) => Number(a.content === 'deletes') - Number(b.content === 'deletes'),
-    )
-    const snapshot = await writeSnapshot(draft, parent, manifests, before, change, attempt)
+    const manifests = [...(await writeAdded(draft, change)), ...kept]
+    const merged = [
+      ...(await mergeManifests(
+        draft,
+        manifests.filter(({ content }) => content === 'data'),
+      )),
+      ...(await mergeManifests(
+        draft,
+        manifests.filter(({ content }) => content === 'deletes'),
+      )),
+    ]
+    const snapshot = await writeSnapshot(draft, parent, merged, before, change, attempt)
     return {
       ...snapshotCommit(metadata, branch, snapshot),
-      files: [...new Set(draft.files)],
+      files: [...new Set([...change.added.map((file) => file.filePath), ...made])],
       snapshotId: draft.snapshotId,
     }
   } catch (error) {
-    await removeFiles(table, [...draft.files.slice(made), ...(change.files ?? [])])
+    await removeFiles(table, [...made])
     throw error
   }
 }
@@ -89,20 +89,19 @@ function newSnapshotId(metadata: TableMetadata): bigint {
 }
 
 async function writeAdded(draft: Draft, change: SnapshotChange): Promise<ManifestFile[]> {
-  const groups = new Map<string, ContentFile[]>()
-  for (const file of change.added) {
+  const groups = new Map<string, NewManifestEntry[]>()
+  // A file that is named twice is one file.
+  for (const file of new Map(change.added.map((added) => [fileKey(added), added])).values()) {
     draft.counts.add(file)
     const key = `${file.specId} ${file.content === 'data' ? 'data' : 'deletes'}`
-    groups.set(key, [...(groups.get(key) ?? []), file])
+    const sequenceNumber = file.content === 'data' ? change.dataSequenceNumber : undefined
+    const entry: NewManifestEntry = { status: 'added', sequenceNumber, file }
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, [entry])
+    else group.push(entry)
   }
   const manifests: ManifestFile[] = []
-  for (const files of groups.values()) {
-    const entries = files.map((file): NewManifestEntry => {
-      const sequenceNumber = file.content === 'data' ? change.dataSequenceNumber : undefined
-      return { status: 'added', sequenceNumber, file }
-    })
-    manifests.push(...(await writeManifests(draft, entries)))
-  }
+  for (const entries of groups.values()) manifests.push(...(await writeManifests(draft, entries)))
   return manifests
 }
 
@@ -150,7 +149,8 @@ async function filterManifest(
   manifest: ManifestFile,
   goes: (entry: ManifestEntry) => boolean,
 ): Promise<ManifestFile[]> {
-  const entries = await entriesOf(draft.table, manifest)
+  const partition = await draft.typesOf(manifest.partitionSpecId)
+  const entries = await entriesOf(draft.table, manifest, { partition })
   const removed = new Set(entries.filter(goes))
   if (removed.size === 0) return [manifest]
   for (const { file } of removed) draft.counts.remove(file)
@@ -158,59 +158,7 @@ async function filterManifest(
     ...entry,
     status: removed.has(entry) ? 'deleted' : 'existing',
   }))
-  return await writeManifests(draft, rewritten, manifest)
-}
-
-async function writeManifests(
-  draft: Draft,
-  entries: readonly NewManifestEntry[],
-  replaced?: ManifestFile,
-): Promise<ManifestFile[]> {
-  const { metadata, storage } = draft.table
-  const first = entries[0]?.file
-  if (first === undefined) return []
-  const target = Number(metadata.properties['commit.manifest.target-size-bytes'] ?? targetManifestBytes)
-  const open = () =>
-    createManifestWriter({
-      formatVersion: metadata.formatVersion,
-      content: first.content === 'data' ? 'data' : 'deletes',
-      schema: schemaOf(metadata),
-      partitionSpec: partitionSpecOf(metadata, first.specId),
-      partition: partitionTypesOf(draft.table, first.specId),
-      snapshotId: draft.snapshotId,
-      codec: manifestCodec(metadata),
-      // Its files have row ids of their own by now; a fresh one would only use numbers up.
-      ...(replaced?.firstRowId === undefined || metadata.formatVersion < 3 ? {} : { firstRowId: replaced.firstRowId }),
-    })
-  const written: ManifestFile[] = []
-  let writer = open()
-  const finish = async (): Promise<void> => {
-    const path = metadataLocationOf(metadata, `${draft.uuid}-m${draft.manifests}.avro`)
-    draft.manifests += 1
-    draft.files.push(path)
-    const { content, manifest } = writer.finish(path)
-    await storage.write(path, content)
-    written.push(manifest)
-  }
-  for (const entry of entries) {
-    if (writer.count > 0 && writer.length >= target) {
-      await finish()
-      writer = open()
-    }
-    writer.add(entry)
-  }
-  await finish()
-  return written
-}
-
-function manifestCodec(metadata: TableMetadata): AvroCodec {
-  const codec = (metadata.properties['write.manifest.compression-codec'] ?? 'gzip').toLowerCase()
-  if (codec === 'gzip') return 'deflate'
-  if (codec === 'uncompressed' || codec === 'none') return 'null'
-  throw new IcebergError(
-    'metadata_unsupported',
-    `write.manifest.compression-codec is ${codec}, which cannot be written: use gzip or uncompressed`,
-  )
+  return await writeManifests(draft, rewritten)
 }
 
 async function writeSnapshot(
@@ -233,7 +181,7 @@ async function writeSnapshot(
     sequenceNumber,
     ...(formatVersion >= 3 && { firstRowId: metadata.nextRowId }),
   })
-  draft.files.push(manifestList)
+  draft.files.add(manifestList)
   await storage.write(manifestList, content)
   const created = manifests.filter((manifest) => manifest.addedSnapshotId === snapshotId).length
   const survivors = new Set(manifests.map((manifest) => manifest.manifestPath))

@@ -1,8 +1,8 @@
 import type { LoadedTable } from '../catalogs/catalog.ts'
 import type { ManifestEntry } from '../manifests/content-file.ts'
 import type { ManifestFile } from '../manifests/manifest-file.ts'
-import { partitionType } from '../manifests/partition-type.ts'
-import { readManifest, type ReadManifestOptions } from '../manifests/read-manifest.ts'
+import { partitionType, type PartitionTypeField } from '../manifests/partition-type.ts'
+import { manifestPartitionType, readManifest, type ReadManifestOptions } from '../manifests/read-manifest.ts'
 import type { Snapshot } from '../metadata/snapshot.ts'
 import { manifestsOf as manifestsOfSnapshot } from '../scan/plan.ts'
 import { partitionSpecOf, schemaOf } from '../metadata/table-metadata.ts'
@@ -48,15 +48,44 @@ async function describeManifest(table: LoadedTable, manifestPath: string, snapsh
 export async function entriesOf(
   table: LoadedTable,
   manifest: ManifestFile,
-  options: Omit<ReadManifestOptions, 'partition'> = {},
+  options: ReadManifestOptions = {},
 ): Promise<ManifestEntry[]> {
-  const { storage } = table
-  const partition = partitionTypesOf(table, manifest.partitionSpecId)
-  return readManifest(await storage.read(manifest.manifestPath), manifest, { ...options, partition })
+  const partition = options.partition ?? partitionTypesOf(table, manifest.partitionSpecId)
+  return readManifest(await table.storage.read(manifest.manifestPath), manifest, { ...options, partition })
 }
 
 /** The types of a spec's partition values, also where the current schema has lost their columns. */
-export function partitionTypesOf(table: LoadedTable, specId: number) {
+export function partitionTypesOf(table: LoadedTable, specId: number): PartitionTypeField[] {
   const { metadata } = table
   return partitionType(partitionSpecOf(metadata, specId), [schemaOf(metadata), ...metadata.schemas.toReversed()])
+}
+
+/**
+ * The same for the specs of a snapshot, to write its values again. Schemas are removed from tables in time: the types of
+ * columns that no schema has any more are those that the newest manifest of the spec has them with.
+ */
+export function partitionTypesIn(
+  table: LoadedTable,
+  manifests: readonly ManifestFile[],
+): (specId: number) => Promise<readonly PartitionTypeField[]> {
+  const known = new Map<number, Promise<readonly PartitionTypeField[]>>()
+  const find = async (specId: number): Promise<readonly PartitionTypeField[]> => {
+    let types = partitionTypesOf(table, specId)
+    const newestFirst = manifests
+      .filter((manifest) => manifest.partitionSpecId === specId)
+      .toSorted((a, b) => Number((b.sequenceNumber ?? 0n) - (a.sequenceNumber ?? 0n)))
+    for (const { manifestPath } of newestFirst) {
+      if (types.every(({ type }) => type.type !== 'unknown')) return types
+      const own = manifestPartitionType(await table.storage.read(manifestPath), manifestPath)
+      types = types.map((field) =>
+        field.type.type === 'unknown' ? { ...field, type: own.get(field.fieldId) ?? field.type } : field,
+      )
+    }
+    return types
+  }
+  return (specId) => {
+    const types = known.get(specId) ?? find(specId)
+    known.set(specId, types)
+    return types
+  }
 }

@@ -96,7 +96,7 @@ export class SummaryCounts {
       'added-equality-deletes': added.equalityDeletes,
       'removed-equality-deletes': removed.equalityDeletes,
     }
-    const summary: Record<string, string> = { operation, ...extra }
+    const summary: Record<string, string> = { ...extra, operation }
     for (const [key, count] of Object.entries(changes)) if (count > 0) summary[key] = String(count)
     summary['changed-partition-count'] = String(this.#partitions.size)
     const total = (key: string, more: number, less: number): void => {
