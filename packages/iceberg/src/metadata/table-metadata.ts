@@ -82,8 +82,10 @@ export function partitionSpecOf(metadata: TableMetadata, specId: number = metada
 /** The sort order with this id, by default the table's. */
 export function sortOrderOf(metadata: TableMetadata, orderId: number = metadata.defaultSortOrderId): SortOrder {
   const order = metadata.sortOrders.find((s) => s.orderId === orderId)
-  if (order === undefined) throw missing('sort order', orderId, metadata)
-  return order
+  if (order !== undefined) return order
+  // The unsorted order may be left out of the list.
+  if (orderId === 0) return { orderId: 0, fields: [] }
+  throw missing('sort order', orderId, metadata)
 }
 
 function missing(what: string, id: number, metadata: TableMetadata): IcebergError {

@@ -9,8 +9,9 @@ import { compareValues } from '../values/compare.ts'
 import { parseDecimal } from '../values/decimal.ts'
 import type { Value } from '../values/value.ts'
 import { lowerBound, upperBound } from './bounds.ts'
-import { explained, sqlName, sqlText } from './duckdb.ts'
+import { explained, sqlName } from './duckdb.ts'
 import type { MetricsMode } from './metrics-modes.ts'
+import { parquetSource } from './parquet-table.ts'
 
 /** What a manifest keeps of a written file. */
 export interface FileMetrics {
@@ -187,7 +188,7 @@ async function lookedUp(
     const numbers = `filter (where not isnan(${value}))`
     return [`min(${value}) ${numbers}`, `max(${value}) ${numbers}`, `count(*) filter (where isnan(${value}))`]
   })
-  const sql = `select ${expressions.join(', ')} from read_parquet(${sqlText(path)})`
+  const sql = `select ${expressions.join(', ')} from ${parquetSource(path)}`
   const row = (await explained(connection.runAndReadAll(sql))).getRows()[0] ?? []
   return columns.map((column, index) => {
     const [min, max, nans] = row.slice(index * 3, index * 3 + 3)

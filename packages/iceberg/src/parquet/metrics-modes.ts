@@ -1,7 +1,7 @@
 import { IcebergError } from '../errors.ts'
 import { childrenOf, fieldsById, type Schema } from '../metadata/schema.ts'
 import { isNested, type Field } from '../metadata/type.ts'
-import type { SortOrder } from '../metadata/sort-order.ts'
+import type { SortField, SortOrder } from '../metadata/sort-order.ts'
 
 /** What is kept of a column in manifests; `truncate` cuts texts and binaries to so many code points or bytes. */
 export type MetricsMode =
@@ -32,7 +32,7 @@ export function metricsModes(
   const limit = Number(properties[`${prefix}max-inferred-column-defaults`] ?? 100)
   const inferred = explicit === undefined ? firstColumns(schema, limit) : undefined
   const base = explicit === undefined ? defaultMode : parseMetricsMode(explicit)
-  const sorted = new Set(sortOrder?.fields.map((field) => field.sourceId))
+  const sorted = new Set(sortOrder?.fields.filter(keepsOrder).map((field) => field.sourceId))
   const modes = new Map<number, MetricsMode>()
   for (const field of fieldsById(schema).values()) {
     if (isNested(field.type)) continue
@@ -46,6 +46,11 @@ export function metricsModes(
     // Rows are looked for by what they are sorted by.
     return sorted.has(id) && (mode.mode === 'none' || mode.mode === 'counts') ? defaultMode : mode
   }
+}
+
+/** Whether the values of a column are in order when the results of its transform are. */
+function keepsOrder({ transform: { name } }: SortField): boolean {
+  return name !== 'bucket' && name !== 'void' && name !== 'unknown'
 }
 
 /** The first columns that hold values, those at the top before those inside others. */

@@ -113,6 +113,8 @@ export function plainValue(type: PrimitiveType, value: unknown): unknown {
     if (type.type === 'date') return Math.floor(value.getTime() / 86_400_000)
   }
   if (type.type === 'float' && typeof value === 'number') return Math.fround(value)
+  // Whole numbers have one zero.
+  if ((type.type === 'int' || type.type === 'date') && value === 0) return 0
   if (type.type === 'uuid' && typeof value === 'string') return value.toLowerCase()
   return value
 }
@@ -134,8 +136,7 @@ function convertPrimitive(type: PrimitiveType, value: unknown): DuckDBValue | un
     case 'boolean':
       return typeof value === 'boolean' ? value : undefined
     case 'int':
-      // -0 is an int too, as 0.
-      return isInt(value) ? value | 0 : undefined
+      return isInt(value) ? value : undefined
     case 'long':
       return isLong(value) ? value : undefined
     case 'float':

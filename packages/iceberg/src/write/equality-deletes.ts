@@ -47,16 +47,15 @@ function keyField(fields: readonly Field[], column: string, table: string): Fiel
   return { id: field.id, name: field.name, type: field.type, required: false }
 }
 
+/** A spec whose deletes reach every row that equals a key of these columns. */
 function specFor(table: LoadedTable, ids: readonly number[]): PartitionSpec {
-  const { metadata } = table
-  const spec = partitionSpecOf(metadata)
-  // Files of another spec are out of the reach of a delete that has a partition.
-  const specs = metadata.partitionSpecs.filter((s) => !isUnpartitioned(s))
-  const tellsPartition = spec.fields.every((field) => field.transform.name === 'void' || ids.includes(field.sourceId))
-  if (isUnpartitioned(spec)) return spec
-  if (tellsPartition && specs.length === 1 && metadata.partitionSpecs.length === 1) return spec
-  const everywhere = metadata.partitionSpecs.find(isUnpartitioned)
+  const { partitionSpecs } = table.metadata
+  const everywhere = partitionSpecs.find(isUnpartitioned)
   if (everywhere !== undefined) return everywhere
+  const spec = partitionSpecOf(table.metadata)
+  const tellsPartition = spec.fields.every((field) => field.transform.name === 'void' || ids.includes(field.sourceId))
+  // Files of another spec are out of the reach of a delete that has a partition.
+  if (tellsPartition && partitionSpecs.length === 1) return spec
   const why = tellsPartition ? 'it has files of several partition specs' : 'the columns do not tell the partition'
   throw new IcebergError(
     'value_invalid',

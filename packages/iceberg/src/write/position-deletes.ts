@@ -6,9 +6,10 @@ import { IcebergError } from '../errors.ts'
 import { fileKey, type ContentFile, type ManifestEntry } from '../manifests/content-file.ts'
 import type { Snapshot } from '../metadata/snapshot.ts'
 import type { Field } from '../metadata/type.ts'
-import { explained, sqlText, type DuckDb } from '../parquet/duckdb.ts'
-import { loadRows } from '../parquet/load-rows.ts'
+import { explained, type DuckDb } from '../parquet/duckdb.ts'
+import { loadRows, newRows } from '../parquet/load-rows.ts'
 import type { MetricsMode } from '../parquet/metrics-modes.ts'
+import { parquetSource } from '../parquet/parquet-table.ts'
 import { parseDeletionVector } from '../puffin/deletion-vector.ts'
 import { PositionSet } from '../puffin/position-set.ts'
 import { writeDeletionVectors } from '../puffin/write-deletion-vectors.ts'
@@ -16,23 +17,21 @@ import { temporaryFolder } from '../storage/temporary-folder.ts'
 import type { SnapshotChange } from './build-snapshot.ts'
 import { newDataLocation } from './data-location.ts'
 import { entriesOf, manifestsOf } from './live-files.ts'
-import { partitionKey } from '../scan/delete-index.ts'
+import { deletePathId, deletePositionId, onlyPath, partitionKey } from '../scan/delete-index.ts'
 import { removeFiles } from './remove-files.ts'
-import { writeFile, type FileKind } from './write-files.ts'
+import { writeParts, type FileKind, type Part } from './write-files.ts'
 
 /** Rows by the file they are in and their position there, from 0. */
 export type Positions = ReadonlyMap<string, Iterable<number>>
 
-const pathId = 2_147_483_546
-const positionId = 2_147_483_545
 const fields: readonly Field[] = [
-  { id: pathId, name: 'file_path', required: true, type: { type: 'string' } },
-  { id: positionId, name: 'pos', required: true, type: { type: 'long' } },
+  { id: deletePathId, name: 'file_path', required: true, type: { type: 'string' } },
+  { id: deletePositionId, name: 'pos', required: true, type: { type: 'long' } },
 ]
 // Never cut: readers tell by equal bounds of the path that a file of deletes is for one data file.
 const modes = new Map<number, MetricsMode>([
-  [pathId, { mode: 'full' }],
-  [positionId, { mode: 'full' }],
+  [deletePathId, { mode: 'full' }],
+  [deletePositionId, { mode: 'full' }],
 ])
 
 /**
@@ -109,39 +108,31 @@ async function writePositionFiles(
   targets: readonly Target[],
   granularity: 'file' | 'partition',
 ): Promise<ContentFile[]> {
-  const groups = new Map<string, Target[]>()
-  for (const target of targets) {
-    const { file } = target.entry
-    const key = granularity === 'file' ? file.filePath : partitionKey(file.specId, file.partition)
-    groups.set(key, [...(groups.get(key) ?? []), target])
+  const groups = new Map<string, { number: number; part: Part; paths: string[] }>()
+  const numbers = new Map<string, number>()
+  for (const { entry } of targets) {
+    const { filePath, specId, partition } = entry.file
+    const key = granularity === 'file' ? filePath : partitionKey(specId, partition)
+    const kind: FileKind = { content: 'position-deletes', fields, modes, specId }
+    const group = groups.get(key) ?? { number: groups.size, part: { kind, partition }, paths: [] }
+    group.paths.push(filePath)
+    groups.set(key, group)
+    numbers.set(filePath, group.number)
   }
-  const written: ContentFile[] = []
   return await duckdb.using(async (connection) => {
-    const numbered = [...groups.values()].map((group, part) => ({ group, part }))
-    const parts = new Map(
-      numbered.flatMap(({ group, part }) => group.map((t) => [t.entry.file.filePath, part] as const)),
-    )
-    await loadRows(
+    await loadRows(connection, fields, rowsOf(targets), (row) => numbers.get(String(row['file_path'])) ?? -1)
+    const parts = [...groups.values()]
+    const orderBy = `order by ${newRows}.c0, ${newRows}.c1`
+    const written = await writeParts(
       connection,
-      'new_deletes',
-      fields,
-      rowsOf(targets),
-      (row) => parts.get(String(row['file_path'])) ?? -1,
+      table,
+      parts.map(({ part }) => part),
+      orderBy,
     )
-    try {
-      for (const { group, part } of numbered) {
-        const file = group[0]?.entry.file
-        if (file === undefined) continue
-        const kind: FileKind = { content: 'position-deletes', fields, modes, specId: file.specId }
-        const select = `select c0 as file_path, c1 as pos from new_deletes where part = ${part} order by c0, c1`
-        const made = await writeFile(connection, table, kind, select, file.partition)
-        written.push(group.length === 1 ? { ...made, referencedDataFile: file.filePath } : made)
-      }
-      return written
-    } catch (error) {
-      await removeFiles(table, written)
-      throw error
-    }
+    return written.flatMap((files, number) => {
+      const [path, ...others] = parts[number]?.paths ?? []
+      return files.map((file) => (others.length > 0 ? file : { ...file, referencedDataFile: path }))
+    })
   })
 }
 
@@ -161,7 +152,7 @@ async function mergeVectors(
   const byPath = new Map(targets.map((target) => [target.entry.file.filePath, target]))
   const replaced = new Set<string>()
   for (const { file, sequenceNumber } of await positionDeleteEntries(table, head)) {
-    const only = onlyTarget(file)
+    const only = onlyPath(file)
     const target = only === undefined ? undefined : byPath.get(only)
     if (file.contentOffset !== undefined) {
       if (target === undefined) continue
@@ -219,14 +210,6 @@ async function positionDeleteEntries(table: LoadedTable, head: Snapshot | undefi
   return entries
 }
 
-/** The one data file that deletes are for, as they say or as the bounds of their paths show. */
-function onlyTarget(file: ContentFile): string | undefined {
-  if (file.referencedDataFile !== undefined) return file.referencedDataFile
-  const [lower, upper] = [file.lowerBounds?.get(pathId), file.upperBounds?.get(pathId)]
-  if (lower === undefined || upper === undefined || Buffer.compare(lower, upper) !== 0) return undefined
-  return Buffer.from(lower).toString('utf8')
-}
-
 function concerns(file: ContentFile, sequenceNumber: bigint, target: Target, only: string | undefined): boolean {
   const data = target.entry
   if (data.sequenceNumber > sequenceNumber) return false
@@ -250,7 +233,7 @@ async function readPositions(duckdb: DuckDb, table: LoadedTable, file: ContentFi
   try {
     const path = join(folder, `${randomUUID()}.parquet`)
     await writeLocal(path, await table.storage.read(file.filePath))
-    const sql = `select file_path, pos::double as pos from read_parquet(${sqlText(path)})`
+    const sql = `select file_path, pos::double as pos from ${parquetSource(path)}`
     const rows = await duckdb.using(async (c) => (await explained(c.runAndReadAll(sql))).getRows())
     const positions = new Map<string, number[]>()
     for (const [target, position] of rows) {

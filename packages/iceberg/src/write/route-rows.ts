@@ -1,7 +1,7 @@
 import { IcebergError } from '../errors.ts'
 import type { PartitionValues } from '../manifests/content-file.ts'
 import { transformText, type PartitionSpec } from '../metadata/partition-spec.ts'
-import { fieldsById } from '../metadata/schema.ts'
+import { fieldsById, type SchemaField } from '../metadata/schema.ts'
 import { isNested, type Field, type PrimitiveType } from '../metadata/type.ts'
 import { plainValue, type Row } from '../parquet/write-values.ts'
 import { valueFromJson } from '../values/json-value.ts'
@@ -44,24 +44,57 @@ function sourceOf(
   schema: { readonly fields: readonly Field[] },
   sourceId: number,
   transform: string,
-): { type: PrimitiveType; read: (row: Row) => Value | null } | undefined {
+): ColumnReader | undefined {
   if (transform === 'void') return undefined
-  const field = fieldsById(schema).get(sourceId)
-  if (field === undefined || isNested(field.type)) {
-    throw new IcebergError(
-      'value_invalid',
-      `Partition spec ${spec.specId} needs column ${sourceId}, which these rows do not have`,
-    )
-  }
+  const reader = columnReader(schema, sourceId)
+  if (reader !== undefined) return reader
+  throw new IcebergError(
+    'value_invalid',
+    `Partition spec ${spec.specId} needs column ${sourceId}, which these rows do not have`,
+  )
+}
+
+export interface ColumnReader {
+  readonly type: PrimitiveType
+  readonly read: (row: Row) => Value | null
+}
+
+/** Reads one value of rows as it will be written, also from inside of structs; undefined when there is no such column. */
+export function columnReader(
+  schema: { readonly fields: readonly Field[] },
+  sourceId: number,
+): ColumnReader | undefined {
+  const fields = fieldsById(schema)
+  const field = fields.get(sourceId)
+  if (field === undefined || isNested(field.type)) return undefined
   const { type } = field
-  const absent = field.writeDefault === undefined ? null : (valueFromJson(type, field.writeDefault) as Value)
+  const outside: SchemaField[] = []
+  for (let id = field.parentId; id !== undefined; id = outside[0]?.parentId) {
+    const parent = fields.get(id)
+    if (parent?.type.type !== 'struct') return undefined
+    outside.unshift(parent)
+  }
+  const absent = defaultOf(field)
   return {
     type,
     read(row) {
       let at: unknown = row
-      for (const name of field.path) at = at === null || at === undefined ? at : (at as Row)[name]
-      if (at === undefined) return absent
-      return at === null ? null : (plainValue(type, at) as Value)
+      for (const struct of outside) {
+        at = memberOf(at, struct) ?? null
+        if (at === null) return null
+      }
+      const value = (at as Row)[field.name]
+      if (value === undefined) return absent as Value | null
+      return value === null ? null : (plainValue(type, value) as Value)
     },
   }
+}
+
+function memberOf(row: unknown, field: SchemaField): unknown {
+  const value = (row as Row)[field.name]
+  return value === undefined ? defaultOf(field) : value
+}
+
+function defaultOf(field: Field): unknown {
+  return field.writeDefault === undefined ? null : valueFromJson(field.type, field.writeDefault)
 }

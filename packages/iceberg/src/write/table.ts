@@ -150,11 +150,14 @@ export class Table {
       throw error
     }
     if (added.length === 0) return undefined
-    const change = async (table: LoadedTable): Promise<SnapshotChange> => {
-      assertReachAll(table, deletes)
-      return { added }
-    }
-    return await this.#commitSnapshot(change, options, added)
+    return await this.#commitSnapshot(
+      async (table) => {
+        assertReachAll(table, deletes)
+        return { added }
+      },
+      options,
+      added,
+    )
   }
 
   async createBranch(

@@ -6,13 +6,12 @@ import { tableName } from '../catalogs/catalog.ts'
 import { IcebergError } from '../errors.ts'
 import type { ContentFile, PartitionValues } from '../manifests/content-file.ts'
 import { partitionType } from '../manifests/partition-type.ts'
-import type { SortOrder } from '../metadata/sort-order.ts'
 import { partitionSpecOf, schemaOf, sortOrderOf } from '../metadata/table-metadata.ts'
 import type { Field } from '../metadata/type.ts'
 import { assertWritable } from '../metadata/validate.ts'
-import { sqlName, type DuckDb } from '../parquet/duckdb.ts'
+import { execute, sqlName, type DuckDb } from '../parquet/duckdb.ts'
 import type { FileMetrics } from '../parquet/file-metrics.ts'
-import { loadRows } from '../parquet/load-rows.ts'
+import { loadRows, newRows } from '../parquet/load-rows.ts'
 import { metricsModes, type MetricsMode } from '../parquet/metrics-modes.ts'
 import { writeParquetFile } from '../parquet/write-file.ts'
 import { assertWritableColumns } from '../parquet/write-types.ts'
@@ -21,24 +20,17 @@ import { pathOf } from '../storage/local-storage.ts'
 import { parseLocation } from '../storage/location.ts'
 import { temporaryFolder } from '../storage/temporary-folder.ts'
 import { newDataLocation } from './data-location.ts'
+import { measuredRowBytes, partSizes, rowsOfNextFile, targetFileBytes, type PartSize } from './file-sizes.ts'
 import { partitionPath } from './partition-path.ts'
 import { removeFiles } from './remove-files.ts'
 import { router } from './route-rows.ts'
+import { rowSort, type RowSort } from './sort-rows.ts'
 
 /** Rows to be written: in memory, or as they come. */
 export type Rows = Iterable<Row> | AsyncIterable<Row>
 
-/** A DuckDB select whose columns are those of the table, in its order; the rows are all of one partition. */
-export interface Relation {
-  readonly select: string
-  /** The spec its partition is of. Default: the table's default spec. */
-  readonly specId?: number
-  /** Default: that of an unpartitioned table. */
-  readonly partition?: PartitionValues
-}
-
 export interface WriteFilesOptions {
-  /** Rows of one file at most; the others go into further files. Default: no limit. */
+  /** Rows of one file at most; the others go into further files. Default: no limit but the table's size of files. */
   readonly maxRowsPerFile?: number
 }
 
@@ -68,46 +60,16 @@ export async function writeDataFiles(
   const { metadata } = table
   const { fields } = schemaOf(metadata)
   const order = sortOrderOf(metadata)
-  const orderBy = orderByOf(order, fields)
+  const sort = rowSort(order, fields)
   return await writePartitioned(duckdb, table, rows, {
     content: 'data',
     fields,
     modes: metricsModes(schemaOf(metadata), metadata.properties, order),
     specId: metadata.defaultSpecId,
-    orderBy,
-    sortOrderId: orderBy === '' ? 0 : order.orderId,
+    sort,
+    sortOrderId: sort.sortOrderId,
     ...options,
   })
-}
-
-/** Writes the rows of a select as one data file. */
-export async function writeRelation(
-  duckdb: DuckDb,
-  table: LoadedTable,
-  relation: Relation,
-): Promise<ContentFile | undefined> {
-  assertCanWriteRows(table)
-  const { metadata } = table
-  const schema = schemaOf(metadata)
-  const kind: FileKind = {
-    content: 'data',
-    fields: schema.fields,
-    modes: metricsModes(schema, metadata.properties, sortOrderOf(metadata)),
-    specId: relation.specId ?? metadata.defaultSpecId,
-    sortOrderId: 0,
-  }
-  const spec = partitionSpecOf(metadata, kind.specId)
-  const partition = relation.partition ?? spec.fields.map(() => null)
-  if (partition.length !== spec.fields.length) {
-    throw new IcebergError(
-      'value_invalid',
-      `Partition spec ${spec.specId} has ${spec.fields.length} values, not ${partition.length}`,
-    )
-  }
-  const file = await writeFile(duckdb, table, kind, relation.select, partition)
-  if (file.recordCount > 0) return file
-  await table.storage.delete([file.filePath])
-  return undefined
 }
 
 /** What files are made of. */
@@ -125,33 +87,82 @@ export async function writePartitioned(
   duckdb: DuckDb,
   table: LoadedTable,
   rows: Rows,
-  kind: FileKind & WriteFilesOptions & { readonly orderBy?: string },
+  kind: FileKind & WriteFilesOptions & { readonly sort?: RowSort },
 ): Promise<ContentFile[]> {
-  const { fields } = kind
+  const { fields, sort } = kind
   const { route, partitions } = router(partitionSpecOf(table.metadata, kind.specId), { fields })
-  const files: ContentFile[] = []
   return await duckdb.using(async (connection) => {
-    await loadRows(connection, 'new_rows', fields, rows, route)
-    try {
-      for (const [part, partition] of partitions.entries()) {
-        const { count } =
-          (
-            await connection.runAndReadAll(`select count(*)::int as count from new_rows where part = ${part}`)
-          ).getRowObjects()[0] ?? {}
-        const step = kind.maxRowsPerFile ?? Number(count)
-        const columns = fields.map((field, index) => `c${index} as ${sqlName(field.name)}`).join(', ')
-        const sorted = `select ${columns} from new_rows where part = ${part} ${kind.orderBy ?? ''}`
-        for (let done = 0; done < Number(count); done += step) {
-          const limit = step < Number(count) ? ` limit ${step} offset ${done}` : ''
-          files.push(await writeFile(connection, table, kind, sorted + limit, partition))
-        }
-      }
-      return files
-    } catch (error) {
-      await removeFiles(table, files)
-      throw error
-    }
+    await loadRows(connection, fields, rows, route, sort?.keys)
+    const parts = partitions.map((partition) => ({ kind, partition }))
+    return (await writeParts(connection, table, parts, sort?.orderBy ?? '', kind)).flat()
   })
+}
+
+/** A part of the rows, by its number: of one partition. */
+export interface Part {
+  readonly kind: FileKind
+  readonly partition: PartitionValues
+}
+
+/** Writes parts of `new_rows`, all of the same columns, each into as many files as it needs. */
+export async function writeParts(
+  connection: Connection,
+  table: LoadedTable,
+  parts: readonly Part[],
+  orderBy: string,
+  options: WriteFilesOptions = {},
+): Promise<ContentFile[][]> {
+  const [first] = parts
+  if (first === undefined) return []
+  const sizes = await partSizes(connection, first.kind.fields)
+  const written: ContentFile[][] = []
+  try {
+    for (const [number, part] of parts.entries()) {
+      const files: ContentFile[] = []
+      written.push(files)
+      const size = sizes.get(number)
+      if (size === undefined) continue
+      const columns = part.kind.fields
+        .map((field, index) => `${newRows}.c${index} as ${sqlName(field.name)}`)
+        .join(', ')
+      const select = `select ${columns} from ${newRows} where ${newRows}.part = ${number} ${orderBy}`
+      for await (const file of filesOf(connection, table, part, { select, ...size }, options)) files.push(file)
+    }
+    return written
+  } catch (error) {
+    await removeFiles(table, written.flat())
+    throw error
+  }
+}
+
+async function* filesOf(
+  connection: Connection,
+  table: LoadedTable,
+  { kind, partition }: Part,
+  { select, rows, plainBytes }: PartSize & { readonly select: string },
+  { maxRowsPerFile = Number.POSITIVE_INFINITY }: WriteFilesOptions,
+): AsyncGenerator<ContentFile> {
+  const target = targetFileBytes(table.metadata, kind.content)
+  if (plainBytes <= target && rows <= maxRowsPerFile) {
+    yield await writeFile(connection, table, kind, select, partition)
+    return
+  }
+  // Sorted once for all files: rows that are equal in the order may come in another one the next time.
+  await execute(connection, `create or replace temporary table part_rows as ${select}`)
+  const { properties } = table.metadata
+  const options = { fields: kind.fields, modes: kind.modes, properties }
+  let rowBytes = plainBytes <= target ? 0 : await measuredRowBytes(connection, 'from part_rows', rows, options)
+  for (let done = 0; done < rows;) {
+    const next = rowsOfNextFile(rows - done, rowBytes, target, maxRowsPerFile)
+    const range = `from part_rows where rowid >= ${done} and rowid < ${done + next}`
+    const file = await writeFile(connection, table, kind, range, partition)
+    yield file
+    if (file.recordCount !== next) {
+      throw new IcebergError('parquet_failed', `DuckDB wrote ${file.recordCount} rows to ${file.filePath}, not ${next}`)
+    }
+    done += next
+    if (rowBytes > 0) rowBytes = file.fileSizeInBytes / next
+  }
 }
 
 type Connection = Parameters<typeof writeParquetFile>[0]
@@ -163,6 +174,7 @@ export async function writeFile(
   kind: FileKind,
   select: string,
   partition: PartitionValues,
+  check: (connection: Connection, path: string) => Promise<void> = async () => undefined,
 ): Promise<ContentFile> {
   const { metadata } = table
   const spec = partitionSpecOf(metadata, kind.specId)
@@ -170,13 +182,16 @@ export async function writeFile(
   const folders = partitionPath(spec, types, partition)
   const filePath = newDataLocation(metadata, folders, kind.content === 'data' ? '.parquet' : '-deletes.parquet')
   const { properties } = metadata
-  const write = (connection: Connection, path: string): Promise<FileMetrics> =>
-    writeParquetFile(connection, select, path, { fields: kind.fields, modes: kind.modes, properties })
+  const write = async (connection: Connection, path: string): Promise<FileMetrics> => {
+    const options = { fields: kind.fields, modes: kind.modes, properties }
+    const metrics = await writeParquetFile(connection, select, path, options)
+    await check(connection, path)
+    return metrics
+  }
   try {
     const metrics = await storedFile(table, filePath, (path) =>
       'using' in on ? on.using((connection) => write(connection, path)) : write(on, path),
     )
-    assertNoNulls(kind.fields, metrics, tableName(table.identifier))
     const { content, specId, equalityIds } = kind
     const sortOrderId = content === 'data' ? kind.sortOrderId : undefined
     return { content, filePath, fileFormat: 'parquet', specId, partition, ...metrics, equalityIds, sortOrderId }
@@ -207,29 +222,4 @@ async function storedFile<T>(table: LoadedTable, location: string, write: (path:
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
-}
-
-/** DuckDB makes every column optional, so it is seen here that a required one has no nulls. */
-function assertNoNulls(fields: readonly Field[], metrics: FileMetrics, table: string): void {
-  for (const field of fields) {
-    if (!field.required) continue
-    const nulls = metrics.nullValueCounts.get(field.id) ?? 0
-    if (nulls > 0 && field.type.type !== 'list' && field.type.type !== 'map') {
-      throw new IcebergError(
-        'value_invalid',
-        `${nulls} rows for ${table} have no value in the required column ${field.name}`,
-      )
-    }
-  }
-}
-
-/** The order of rows in a file; empty when the table has none, or one that DuckDB cannot make. */
-function orderByOf(order: SortOrder, fields: readonly Field[]): string {
-  const terms: string[] = []
-  for (const { sourceId, transform, direction, nullOrder } of order.fields) {
-    const index = fields.findIndex((field) => field.id === sourceId)
-    if (index < 0 || transform.name !== 'identity') return ''
-    terms.push(`c${index} ${direction} ${nullOrder === 'nulls-first' ? 'nulls first' : 'nulls last'}`)
-  }
-  return terms.length === 0 ? '' : `order by ${terms.join(', ')}`
 }

@@ -173,3 +173,36 @@ test('the bounds of long texts are exact when they are to be whole', async () =>
   expect(Buffer.from(file?.lowerBounds?.get(1) ?? []).toString()).toBe('a'.repeat(400))
   expect(Buffer.from(file?.upperBounds?.get(1) ?? []).toString()).toBe('b'.repeat(400))
 })
+
+test('bounds are those of the file itself, whatever its path looks like', async () => {
+  const identity = { name: 'identity' } as const
+  const table = await newTable({
+    schema: { fields: [field(1, 'p', { type: 'string' }), field(2, 'd', { type: 'double' })] },
+    partitionSpec: {
+      fields: [
+        { fieldId: 1000, sourceId: 1, name: 'p', transform: identity },
+        { fieldId: 1001, sourceId: 2, name: 'd', transform: identity },
+      ],
+    },
+  })
+  await table.append([
+    { p: 'a', d: 7 },
+    { p: '*', d: Number.NaN },
+    { p: '[a]', d: Number.NaN },
+  ])
+  for (const { file } of await entriesOf(table)) {
+    const isNan = Number.isNaN(file.partition[1])
+    expect(file.nanValueCounts?.get(2)).toBe(isNan ? 1 : 0)
+    expect(file.lowerBounds?.has(2)).toBe(!isNan)
+    expect(Buffer.from(file.lowerBounds?.get(1) ?? []).toString()).toBe(file.partition[0])
+  }
+})
+
+test('bounds of nanoseconds are exact', async () => {
+  const type = { type: 'timestamp_ns' } as const
+  const table = await newTable({ schema: { fields: [field(1, 'at', type)] }, formatVersion: 3 })
+  await table.append([{ at: 1_700_000_000_123_456_789n }, { at: -1n }, { at: null }])
+  const file = (await entriesOf(table))[0]?.file
+  expect(valueFromBytes(type, file?.lowerBounds?.get(1) as Uint8Array)).toBe(-1n)
+  expect(valueFromBytes(type, file?.upperBounds?.get(1) as Uint8Array)).toBe(1_700_000_000_123_456_789n)
+})

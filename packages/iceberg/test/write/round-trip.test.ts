@@ -197,3 +197,34 @@ test('rows are sorted as the table wants, and divided into files', async () => {
     [1, 1],
   ])
 })
+
+test('a whole number has one zero, and one partition for it', async () => {
+  const table = await newTable({
+    schema: { fields: [field(1, 'n', { type: 'int' })] },
+    partitionSpec: { fields: [{ fieldId: 1000, sourceId: 1, name: 'n', transform: { name: 'identity' } }] },
+  })
+  await table.append([{ n: 0 }, { n: -0 }])
+  expect(await entriesOf(table)).toHaveLength(1)
+})
+
+test('the partition of a row follows from what is written, also inside of a struct that is left out', async () => {
+  const table = await newTable({
+    formatVersion: 3,
+    schema: {
+      fields: [
+        field(1, 'id', { type: 'int' }),
+        field(2, 'in', { type: 'struct', fields: [{ ...field(3, 'x', { type: 'int' }), writeDefault: 5 }] }),
+      ],
+    },
+    partitionSpec: { fields: [{ fieldId: 1000, sourceId: 3, name: 'x', transform: { name: 'identity' } }] },
+  })
+  await table.append([{ id: 1 }, { id: 2, in: {} }, { id: 3, in: null }, { id: 4, in: { x: null } }])
+  const files = (await entriesOf(table)).map(({ file }) => [file.partition[0], file.recordCount])
+  expect(files).toEqual(
+    expect.arrayContaining([
+      [null, 3],
+      [5, 1],
+    ]),
+  )
+  expect((await rows(table)).find((r) => r['id'] === 1)).toEqual({ id: 1, in: null })
+})

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { openTable, type NewTable, type Table } from '../../src/index.ts'
+import { openTable, writeDataFiles, type NewTable, type Table } from '../../src/index.ts'
 import { bed, entriesOf, field, filesBelow } from './bed.ts'
 
-const { catalog, newTable, rows } = bed()
+const { catalog, duckdb, newTable, rows } = bed()
 
 const schema: NewTable['schema'] = {
   fields: [field(1, 'id', { type: 'long' }), field(2, 'p', { type: 'string' })],
@@ -286,4 +286,58 @@ test('writers at the same time lose no row and no delete', async () => {
   )
   await table.refresh()
   expect(await ids(table)).toEqual([9, 100, 101, 102, 200, 201, 202, 300, 301, 302])
+})
+
+test('whatever fails while a commit is made, nothing is left of it', async () => {
+  const table = await newTable({ schema })
+  await table.append(numbered(0, 2))
+  const [path = ''] = await pathsOf(table)
+  await table.setProperties({ 'write.manifest.compression-codec': 'zstd' })
+  const before = await filesBelow(table)
+  await expect(table.deletePositions(new Map([[path, [0]]]))).rejects.toMatchObject({ code: 'metadata_unsupported' })
+  await expect(table.append(numbered(1, 1))).rejects.toMatchObject({ code: 'metadata_unsupported' })
+  await expect(table.deleteEqual(['id'], [{ id: 1n }], { append: [{ id: 'no number' }] })).rejects.toMatchObject({
+    code: 'value_invalid',
+  })
+  expect(await filesBelow(table)).toEqual(before)
+})
+
+test('a commit that is tried again deletes what it was given, also what can be read only once', async () => {
+  const table = await newTable({ schema })
+  await table.append(numbered(0, 4))
+  const [path = ''] = await pathsOf(table)
+  const other = await openTable(catalog(), table.loaded.identifier, { duckDb: duckdb() })
+  let first = true
+  const guard = async (): Promise<void> => {
+    if (first) await other.append(numbered(10, 1), { guard: async () => void (first = false) })
+  }
+  await table.deletePositions(new Map([[path, [1, 2].values()]]), { guard, pause: async () => undefined })
+  expect(await ids(table)).toEqual([0, 3, 10])
+})
+
+test('keys that no longer reach all rows are not committed', async () => {
+  const table = await newTable({ schema, partitionSpec: byP })
+  await table.append(numbered(0, 2))
+  const stale = await openTable(catalog(), table.loaded.identifier, { duckDb: duckdb() })
+  await table.updatePartitionSpec([{ change: 'remove', name: 'p' }])
+  await table.append(numbered(0, 1))
+  const before = await filesBelow(table)
+  await expect(stale.deleteEqual(['id', 'p'], [{ id: 0n, p: 'a' }])).rejects.toMatchObject({ code: 'commit_conflict' })
+  expect(await filesBelow(table)).toEqual(before)
+  await stale.refresh()
+  await stale.deleteEqual(['id', 'p'], [{ id: 0n, p: 'a' }])
+  await table.refresh()
+  expect(await ids(table)).toEqual([1])
+})
+
+test('a summary says what was done, whatever is put into it', async () => {
+  const table = await newTable({ schema })
+  const snapshot = await table.append(numbered(0, 1), { summary: { operation: 'replace', 'my-key': 'x' } })
+  expect(snapshot?.summary).toMatchObject({ operation: 'append', 'my-key': 'x' })
+})
+
+test('a table whose list of sort orders leaves out the unsorted one can be written to', async () => {
+  const table = await newTable({ schema })
+  const loaded = { ...table.loaded, metadata: { ...table.metadata, sortOrders: [] } }
+  expect(await writeDataFiles(duckdb(), loaded, numbered(0, 1))).toMatchObject([{ recordCount: 1, sortOrderId: 0 }])
 })
