@@ -4,6 +4,7 @@ import type { Field } from '../metadata/type.ts'
 import { explained, sqlText } from './duckdb.ts'
 import { fileMetrics, type FileMetrics } from './file-metrics.ts'
 import type { MetricsMode } from './metrics-modes.ts'
+import { losesMinusZero } from './minus-zero.ts'
 import { leaveIntegersPlain } from './plain-integers.ts'
 import { fieldIds } from './write-types.ts'
 
@@ -33,9 +34,10 @@ export async function writeParquetFile(
     `field_ids ${fieldIds(options.fields)}`,
     ...rowGroups(options),
   ]
-  const reader = await explained(
-    connection.runAndReadAll(`copy (${select}) to ${sqlText(path)} (${settings.join(', ')})`),
-  )
+  const copy = (more: readonly string[]) =>
+    explained(connection.runAndReadAll(`copy (${select}) to ${sqlText(path)} (${[...settings, ...more].join(', ')})`))
+  let reader = await copy([])
+  if (await losesMinusZero(connection, select, path)) reader = await copy(['dictionary_size_limit 0'])
   await leaveIntegersPlain(path)
   const statistics = reader.getRowObjectsJson()[0]?.['column_statistics']
   return await fileMetrics(connection, path, options, statisticsByColumn(statistics))
