@@ -68,14 +68,18 @@ export async function startInFolder<Server extends ServerProcess>(
 /** Takes what is opened for the tests of a file, and closes it after them: also when what was to follow did not open. */
 export function closedAfterAll(): <Opened extends { close: () => Promise<unknown> }>(opened: Opened) => Opened {
   const all: { close: () => Promise<unknown> }[] = []
+  let over = false
   afterAll(async () => {
+    over = true
     const failures: unknown[] = []
     // The last first: it may use those before it.
     for (const opened of all.toReversed()) await opened.close().catch((error: unknown) => failures.push(error))
     if (failures.length > 0) throw failures[0]
   })
   return (opened) => {
-    all.push(opened)
+    // A hook that took too long goes on opening after the tests were given up.
+    if (over) void opened.close()
+    else all.push(opened)
     return opened
   }
 }
