@@ -11,11 +11,13 @@ import { newRows } from '../parquet/load-rows.ts'
 import { writeParquetFile, type WriteFileOptions } from '../parquet/write-file.ts'
 
 // Only a written file tells how small its rows become. So rows whose plain values fit into the target go into one file
-// without further ado. Of others a row group is written aside and measured, and every file that is written after that
-// corrects the measure for the next.
+// without further ado. Of others about a row group is written aside and measured. Where a file turns out larger than
+// that, the next ones get fewer rows; where it is smaller they do not get more, as wider rows may follow.
 
 /** Rows of one row group, as DuckDB makes them. */
 const measuredRows = 122_880
+/** Rows that are measured together: what is alike beside each other becomes smaller. */
+const runRows = 2048
 /** As in Java, which looks at the size of a file every so many rows. */
 const leastRows = 1000
 
@@ -71,19 +73,19 @@ function plainBytes({ type }: Field, value: string): string {
   }
 }
 
-/** The bytes of a row of this select in Parquet, by its first rows. */
+/** The bytes of a row of a table in Parquet, by runs of rows from all over it. */
 export async function measuredRowBytes(
   connection: DuckDBConnection,
-  select: string,
+  table: string,
   rows: number,
   options: WriteFileOptions,
 ): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), 'fencepost-measure-'))
   try {
-    const measured = Math.min(rows, measuredRows)
-    const path = join(folder, 'rows.parquet')
-    const { fileSizeInBytes } = await writeParquetFile(connection, `${select} limit ${measured}`, path, options)
-    return fileSizeInBytes / measured
+    const every = Math.ceil(rows / measuredRows)
+    const select = `from ${table} where (rowid // ${runRows}) % ${every} = 0`
+    const written = await writeParquetFile(connection, select, join(folder, 'rows.parquet'), options)
+    return written.fileSizeInBytes / written.recordCount
   } finally {
     await rm(folder, { recursive: true, force: true })
   }

@@ -151,7 +151,8 @@ async function* filesOf(
   await execute(connection, `create or replace temporary table part_rows as ${select}`)
   const { properties } = table.metadata
   const options = { fields: kind.fields, modes: kind.modes, properties }
-  let rowBytes = plainBytes <= target ? 0 : await measuredRowBytes(connection, 'from part_rows', rows, options)
+  const measured = plainBytes <= target ? 0 : await measuredRowBytes(connection, 'part_rows', rows, options)
+  let rowBytes = measured
   for (let done = 0; done < rows;) {
     const next = rowsOfNextFile(rows - done, rowBytes, target, maxRowsPerFile)
     const range = `from part_rows where rowid >= ${done} and rowid < ${done + next}`
@@ -161,7 +162,7 @@ async function* filesOf(
       throw new IcebergError('parquet_failed', `DuckDB wrote ${file.recordCount} rows to ${file.filePath}, not ${next}`)
     }
     done += next
-    if (rowBytes > 0) rowBytes = file.fileSizeInBytes / next
+    if (measured > 0) rowBytes = Math.max(measured, file.fileSizeInBytes / next)
   }
 }
 

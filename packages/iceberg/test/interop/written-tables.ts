@@ -1,3 +1,4 @@
+import { expect } from 'vitest'
 import { planFiles, type Field, type NewTable, type Table } from '../../src/index.ts'
 import type { Engine } from './engines.ts'
 
@@ -263,4 +264,80 @@ export const writtenTables: Readonly<Record<string, WrittenTable>> = {
     },
     readBy: all,
   },
+  many_files: {
+    table: { schema, properties: { 'write.target-file-size-bytes': '10000' } },
+    write: async (table) => {
+      await table.append(rows(0, 5000))
+      expect((await dataFiles(table)).length).toBeGreaterThan(2)
+    },
+    readBy: all,
+  },
+  sorted_by_transforms: {
+    table: { schema },
+    write: async (table) => {
+      await table.updateSortOrder([
+        { column: 'id', transform: { name: 'bucket', buckets: 4 }, direction: 'desc', nullOrder: 'nulls-first' },
+        { column: 'p', transform: { name: 'truncate', width: 1 }, nullOrder: 'nulls-last' },
+        { column: 'at', transform: { name: 'day' }, direction: 'desc' },
+        { column: 'day', transform: { name: 'year' } },
+        { column: 'x', transform: { name: 'void' } },
+        { column: 'id' },
+      ])
+      await table.append([{ id: null, p: null }, ...rows(0, 40)])
+      await twice(table)
+    },
+    readBy: all,
+  },
+  ...Object.fromEntries(
+    ([2, 3] as const).map((formatVersion): [string, WrittenTable] => [
+      `spec_without_column_v${formatVersion}`,
+      {
+        table: {
+          schema,
+          formatVersion,
+          partitionSpec: {
+            fields: [
+              { fieldId: 1000, sourceId: 2, name: 'p', transform: { name: 'identity' } },
+              { fieldId: 1001, sourceId: 4, name: 'at_day', transform: { name: 'day' } },
+            ],
+          },
+        },
+        write: async (table) => {
+          await table.append(rows(0, 6))
+          await table.append(rows(10, 6))
+          await table.updatePartitionSpec([
+            { change: 'remove', name: 'p' },
+            { change: 'remove', name: 'at_day' },
+          ])
+          await table.updateSchema([
+            { change: 'drop', column: 'p' },
+            { change: 'drop', column: 'at' },
+          ])
+          await table.append(rows(20, 3).map(({ id, day, x }) => ({ id, day, x })))
+          const [first = '', second = ''] = await dataFiles(table)
+          await table.deletePositions(new Map([[first, [0]]]))
+          await table.deleteFiles([second])
+          await table.setProperties({ 'commit.manifest.min-count-to-merge': '2' })
+          await table.append([{ id: 30n }])
+        },
+        readBy: all,
+      },
+    ]),
+  ),
+  ...Object.fromEntries(
+    ([1, 2, 3] as const).map((formatVersion): [string, WrittenTable] => [
+      `merged_manifests_v${formatVersion}`,
+      {
+        table: { schema, formatVersion, properties: { 'commit.manifest.min-count-to-merge': '2' } },
+        write: async (table) => {
+          for (const from of [0, 10, 20]) await table.append(rows(from, 3))
+          if (formatVersion > 1) for (let n = 0; n < 2; n += 1) await deleteEverywhere(table)
+          await table.append(rows(50, 3))
+          const [first = ''] = await dataFiles(table)
+          await table.deleteFiles([first])
+        },
+        readBy: all,
+      },
+    ]),
+  ),
 }

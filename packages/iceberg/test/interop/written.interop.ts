@@ -118,6 +118,18 @@ test.each([1, 2] as const)(
   },
 )
 
+test('Spark would sort our files as they are sorted', async () => {
+  const { table: made, write } = writtenTables['sorted_by_transforms'] ?? never()
+  const table = await createTable(catalog, { namespace: ['ns'], name: 'in_order' }, made, { duckDb: duckdb })
+  await write(table)
+  const bySpark = `ours.system.bucket(4, id) desc nulls first, ours.system.truncate(1, p) asc nulls last,
+    ours.system.days(at) desc nulls last, ours.system.years(day) asc nulls first, id asc nulls first`
+  const read = (order: string) => engines.sql(`select id from ours.ns.in_order order by _file, ${order}`)
+  const asWritten = await read('_pos')
+  expect(asWritten).toHaveLength(53)
+  expect(asWritten).toEqual(await read(bySpark))
+})
+
 function never(): never {
   throw new Error('no such table')
 }

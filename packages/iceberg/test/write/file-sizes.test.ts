@@ -51,16 +51,16 @@ test('it is the size of the file that counts: rows that become small stay togeth
 test('rows that grow wider get more files as they come', async () => {
   const target = 150_000
   const table = await newTable({ schema, properties: { 'write.target-file-size-bytes': String(target) } })
-  const growing = Array.from({ length: 130_000 }, (_, n) => ({
+  const growing = Array.from({ length: 180_000 }, (_, n) => ({
     id: BigInt(n),
     p: 'a',
     s: n < 122_880 ? 'x' : noise(n),
   }))
   await table.append(growing)
   const files = await filesOf(table)
-  // The one after the narrow rows is the last to be too large.
-  expect(files.filter((file) => file.fileSizeInBytes > target * 1.3).length).toBeLessThanOrEqual(1)
-  expect(files.reduce((sum, file) => sum + file.recordCount, 0)).toBe(130_000)
+  expect(files.length).toBeGreaterThan(8)
+  for (const file of files.slice(-4)) expect(file.fileSizeInBytes).toBeLessThan(target * 1.2)
+  expect(files.reduce((sum, file) => sum + file.recordCount, 0)).toBe(180_000)
 })
 
 test.each(['-1', 'large'])('a size of %s is refused before anything is written', async (size) => {
