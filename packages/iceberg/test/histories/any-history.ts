@@ -21,6 +21,8 @@ const metrics = fc.constantFrom('none', 'counts', 'truncate(2)', 'truncate(16)',
 const history = fc.record({
   spec: fc.option(fc.nat(7)),
   metrics,
+  // With 2 every commit merges manifests, with 100 none of so few does.
+  minCountToMerge: fc.constantFrom('2', '100'),
   steps: fc.array(anyStep, { minLength: 3, maxLength: 8 }),
   filters: fc.array(filterShape, { minLength: 4, maxLength: 4 }),
 })
@@ -33,13 +35,16 @@ export function anyHistory(formatVersion: FormatVersion): void {
     { timeout: numRuns * 5000 },
     async () => {
       await fc.assert(
-        fc.asyncProperty(history, async ({ spec, metrics: mode, steps, filters }) => {
+        fc.asyncProperty(history, async ({ spec, metrics: mode, minCountToMerge, steps, filters }) => {
           const fields = spec === null ? [] : specFields(spec)
           const table = await newTable({
             schema: startSchema,
             formatVersion,
             partitionSpec: { fields: fields.map((f, index) => ({ ...f, fieldId: 1000 + index, name: 'part' })) },
-            properties: { 'write.metadata.metrics.default': mode },
+            properties: {
+              'write.metadata.metrics.default': mode,
+              'commit.manifest.min-count-to-merge': minCountToMerge,
+            },
           })
           const made = new History(table, rows)
           await made.append('main', [1, 2, 3, 4, 10])
