@@ -265,9 +265,9 @@ export const writtenTables: Readonly<Record<string, WrittenTable>> = {
     readBy: all,
   },
   many_files: {
-    table: { schema, properties: { 'write.target-file-size-bytes': '10000' } },
+    table: { schema, properties: { 'write.target-file-size-bytes': '5000' } },
     write: async (table) => {
-      await table.append(rows(0, 5000))
+      await table.append(rows(0, 3000))
       expect((await dataFiles(table)).length).toBeGreaterThan(2)
     },
     readBy: all,
