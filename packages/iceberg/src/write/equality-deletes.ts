@@ -70,8 +70,8 @@ export function assertReachAll({ identifier, metadata }: LoadedTable, deletes: r
   if (first === undefined || metadata.partitionSpecs.length === 1) return
   if (isUnpartitioned(partitionSpecOf(metadata, first.specId))) return
   throw new IcebergError(
-    'value_invalid',
-    `Rows of ${tableName(identifier)} cannot be deleted by these columns: its partition spec was changed meanwhile, and ` +
-      'a delete of a partition reaches no other. Nothing was deleted.',
+    'commit_conflict',
+    `The partition spec of ${tableName(identifier)} was changed meanwhile, and a delete of a partition reaches no other. ` +
+      'Nothing was deleted; try again.',
   )
 }

@@ -43,33 +43,41 @@ export async function partSizes(
   connection: DuckDBConnection,
   fields: readonly Field[],
 ): Promise<Map<number, PartSize>> {
-  const bytes = fields.map((field, index) => plainBytes(field, `c${index}`)).join(' + ')
-  const sql = `select part, count(*)::double, sum(${bytes})::double from ${newRows} group by part`
+  const sizes = fields.map((field, index) => plainBytes(field, `c${index}`))
+  const fixed = sizes.reduce((sum, size) => sum + size.fixed, 0)
+  const sums = sizes.flatMap(({ varying }) => (varying === undefined ? [] : [`, sum(${varying})::double`]))
+  const sql = `select part, count(*)::double${sums.join('')} from ${newRows} group by part`
   const rows = (await explained(connection.runAndReadAll(sql))).getRows()
-  return new Map(rows.map(([part, count, sum]) => [Number(part), { rows: Number(count), plainBytes: Number(sum) }]))
+  return new Map(
+    rows.map(([part, count, ...varying]) => {
+      const plain = varying.reduce<number>((sum, bytes) => sum + Number(bytes ?? 0), Number(count) * fixed)
+      return [Number(part), { rows: Number(count), plainBytes: plain }]
+    }),
+  )
 }
 
-function plainBytes({ type }: Field, value: string): string {
+/** How large values of a column are: all alike, and as SQL what each has beyond that. */
+function plainBytes({ type }: Field, value: string): { fixed: number; varying?: string } {
   switch (type.type) {
     case 'boolean':
-      return '1'
+      return { fixed: 1 }
     case 'int':
     case 'float':
     case 'date':
-      return '4'
+      return { fixed: 4 }
     case 'decimal':
     case 'uuid':
-      return '16'
+      return { fixed: 16 }
     case 'string':
-      return `(4 + coalesce(strlen(${value}), 0))`
+      return { fixed: 4, varying: `strlen(${value})` }
     case 'binary':
-      return `(4 + coalesce(octet_length(${value}), 0))`
+      return { fixed: 4, varying: `octet_length(${value})` }
     case 'struct':
     case 'list':
     case 'map':
-      return `(8 + coalesce(strlen(${value}::varchar), 0))`
+      return { fixed: 8, varying: `strlen(${value}::varchar)` }
     default:
-      return '8'
+      return { fixed: 8 }
   }
 }
 

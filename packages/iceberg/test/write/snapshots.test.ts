@@ -235,33 +235,6 @@ test('a commit that fails for good leaves no file behind', async () => {
   expect(await list()).toEqual(before)
 })
 
-test('positions that can be gone over once are deleted when another commit came first', async () => {
-  const table = await newTable({ schema, formatVersion: 3, properties: { 'commit.retry.min-wait-ms': '1' } })
-  await table.append(numbered(0, 4))
-  const [path = ''] = await pathsOf(table)
-  const other = await openTable(catalog(), table.loaded.identifier)
-  let met = false
-  const guard = async (): Promise<void> => {
-    if (!met) await other.setProperties({ met: String((met = true)) })
-  }
-  const snapshot = await table.deletePositions(new Map([[path, [1, 2].values()]]), { guard })
-  expect(snapshot?.summary).toMatchObject({ 'added-position-deletes': '2' })
-  expect(await ids(table)).toEqual([0, 3])
-})
-
-test('rows under another partition spec are not left out of a delete by key unnoticed', async () => {
-  const table = await newTable({ schema, partitionSpec: byP })
-  await table.append(numbered(0, 2))
-  const before = await openTable(catalog(), table.loaded.identifier)
-  await table.updatePartitionSpec([{ change: 'add', column: 'id', transform: { name: 'bucket', buckets: 2 } }])
-  await table.append(numbered(2, 2))
-  const files = await filesBelow(table)
-  await expect(before.deleteEqual(['id', 'p'], [{ id: 3n, p: 'a' }])).rejects.toThrow('was changed meanwhile')
-  await before.close()
-  expect(await ids(table)).toEqual([0, 1, 2, 3])
-  expect(await filesBelow(table)).toEqual(files)
-})
-
 test('writers at the same time lose no row and no delete', async () => {
   const table = await newTable({
     schema,
