@@ -172,7 +172,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'iceberg: files that stay when a change cannot be committed',
     file: `${iceberg}/src/write/build-snapshot.ts`,
-    find: 'files: [...new Set(draft.files)],',
+    find: 'files: [...new Set([...change.added.map((file) => file.filePath), ...made])],',
     replace: 'files: [],',
     tests: [snapshots],
   },

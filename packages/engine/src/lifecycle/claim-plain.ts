@@ -90,14 +90,14 @@ const claimingPlain = form<Relations, Claimer & OfQueue & Place>((t, blanks, ask
     ? sql`job.priority = ${priority} and (job.run_after, job.job_id) >= (to_timestamp(${runAfter}::float8), ${jobId}::uuid)`
     : sql`job.priority = (select job.priority from ${t.liveJobs} job
                              where job.status = 'pending' and job.queue = ${queue} order by job.priority limit 1)`
-  const hurry = durable ? sql`select` : sql`select set_config('synchronous_commit', 'off', true)`
+  // Done once, before the first row is looked for.
+  const hurry = durable ? sql`` : sql`and (select set_config('synchronous_commit', 'off', true)) = 'off'`
   return sql`
-    with hurry as materialized (${hurry}),
-    due as (
+    with due as (
       select job.ctid as place, job.slot_key is null and job.lock_key is null and job.max_attempts > 1 as plain
-        from ${t.liveJobs} job, hurry
+        from ${t.liveJobs} job
        where job.status = 'pending' and job.queue = ${queue} and ${order}
-         and job.run_after <= ${t.now} and job.operation = any(${operations}::text[]) and ${claimsAllowed(t)}
+         and job.run_after <= ${t.now} and job.operation = any(${operations}::text[]) and ${claimsAllowed(t)} ${hurry}
        order by job.run_after, job.job_id
        limit ${limit}::integer
          for update of job skip locked

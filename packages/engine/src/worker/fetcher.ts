@@ -64,13 +64,14 @@ export class Fetcher {
     this.#logger = logger
   }
 
-  /** There may be something new in these queues: they are looked at from their beginning. */
-  look(queues: readonly string[]): void {
+  /** There may be something new in these queues: they are looked at from their beginning, in the next turn or now. */
+  look(queues: readonly string[], when: 'soon' | 'now' = 'soon'): void {
     for (const queue of queues) {
       this.#promising.add(queue)
       this.#places.delete(queue)
     }
-    this.#schedule()
+    if (when === 'now' && !this.#scheduled) this.#start()
+    else this.#schedule()
   }
 
   /** The worker has room. */
@@ -92,12 +93,16 @@ export class Fetcher {
     this.#scheduled = true
     setImmediate(() => {
       this.#scheduled = false
-      if (this.#stopping) return
-      this.#fetching ??= this.#fetch().finally(() => {
-        this.#fetching = undefined
-        // What was announced while a claim was under way.
-        if (this.#ports.room() > 0) this.freed()
-      })
+      this.#start()
+    })
+  }
+
+  #start(): void {
+    if (this.#stopping) return
+    this.#fetching ??= this.#fetch().finally(() => {
+      this.#fetching = undefined
+      // What was announced while a claim was under way.
+      if (this.#ports.room() > 0) this.freed()
     })
   }
 

@@ -91,7 +91,7 @@ export class Worker {
 
   async start(): Promise<void> {
     await this.#wakeUp?.start(this.#options.queues, this.#options.concurrency, {
-      onWake: (queue) => this.#fetcher.look([queue]),
+      onWake: (queue) => this.#fetcher.look([queue], 'now'),
       onJob: (jobId, queue) => this.#pushed.claim(jobId, queue),
       onCancel: ({ attemptId }) => this.#renewer.find(attemptId)?.abort('cancelled'),
     })
