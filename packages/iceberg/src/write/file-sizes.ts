@@ -1,5 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { IcebergError } from '../errors.ts'
@@ -9,6 +8,7 @@ import type { Field } from '../metadata/type.ts'
 import { explained } from '../parquet/duckdb.ts'
 import { newRows } from '../parquet/load-rows.ts'
 import { writeParquetFile, type WriteFileOptions } from '../parquet/write-file.ts'
+import { temporaryFolder } from '../storage/temporary-folder.ts'
 
 // Only a written file tells how small its rows become. So rows whose plain values fit into the target go into one file
 // without further ado. Of others about a row group is written aside and measured. Where a file turns out larger than
@@ -88,7 +88,7 @@ export async function measuredRowBytes(
   rows: number,
   options: WriteFileOptions,
 ): Promise<number> {
-  const folder = await mkdtemp(join(tmpdir(), 'fencepost-measure-'))
+  const folder = await temporaryFolder('measure')
   try {
     const every = Math.ceil(rows / measuredRows)
     const select = `from ${table} where (rowid // ${runRows}) % ${every} = 0`

@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import pg from 'pg'
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startEngines } from './engines.ts'
+import { createDatabase, jdbcProperties } from './jdbc-database.ts'
 import type { Engines } from './engines.ts'
 import { placeGolden, readGolden } from './golden-files.ts'
 import { startRestCatalog } from './rest-catalog-server.ts'
@@ -77,23 +77,11 @@ test('what one engine writes into a REST catalog on S3, the other reads, appends
 })
 
 test('both engines share the tables of a JDBC catalog on Postgres', async () => {
-  const url = await createDatabase()
+  const { spark, pyiceberg } = jdbcProperties(await createDatabase('iceberg'))
   const warehouse = join(folder, 'jdbc')
-  const jdbc = `jdbc:postgresql://${url.host}${url.pathname}`
   await engines.catalog('pg', {
-    spark: {
-      type: 'jdbc',
-      uri: jdbc,
-      'jdbc.user': url.username,
-      'jdbc.password': url.password,
-      'jdbc.schema-version': 'V1',
-      warehouse,
-    },
-    pyiceberg: {
-      type: 'sql',
-      uri: url.href.replace(/^postgres(ql)?:/, 'postgresql+psycopg2:'),
-      warehouse: `file://${warehouse}`,
-    },
+    spark: { ...spark, warehouse },
+    pyiceberg: { ...pyiceberg, warehouse: `file://${warehouse}` },
   })
   await engines.sql('create namespace pg.ns')
   await engines.sql('create table pg.ns.t (id bigint, s string) using iceberg')
@@ -120,14 +108,3 @@ test('a failed request says why, and the next one is answered', async () => {
   await expect(engines.sql('select nonsense')).rejects.toThrow('UNRESOLVED_COLUMN')
   expect(await engines.sql('select 9007199254740993 as n')).toEqual([{ n: '9007199254740993' }])
 })
-
-async function createDatabase(): Promise<URL> {
-  const { adminUrl, run } = inject('testServer')
-  const url = new URL(adminUrl)
-  const client = new pg.Client({ connectionString: adminUrl })
-  await client.connect()
-  await client.query(`create database ${run}_iceberg`)
-  await client.end()
-  url.pathname = `/${run}_iceberg`
-  return url
-}

@@ -1,10 +1,10 @@
 import { readdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import pg from 'pg'
-import { beforeAll, describe, expect, inject, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { createTable, DuckDb, JdbcCatalog, RestCatalog, tableFacts, type Catalog, type Table } from '../../src/index.ts'
 import { startEngines, type Engines } from './engines.ts'
+import { createDatabase, jdbcProperties } from './jdbc-database.ts'
 import { startRestCatalog } from './rest-catalog-server.ts'
 import { s3Address, s3Properties, startS3, type S3Server } from './s3-server.ts'
 import { expectSameRows, ourRows, sorted } from './same-rows.ts'
@@ -30,32 +30,14 @@ beforeAll(async () => {
 })
 
 async function openJdbc(): Promise<void> {
-  const { adminUrl, run } = inject('testServer')
-  const admin = new pg.Client({ connectionString: adminUrl })
-  await admin.connect()
-  await admin.query(`create database ${run}_lake`)
-  await admin.end()
-  const url = new URL(adminUrl)
-  url.pathname = `/${run}_lake`
+  const url = await createDatabase('lake')
   const warehouse = 's3://lake/jdbc'
   const properties = s3Properties(s3)
   const catalog = opened(await JdbcCatalog.open({ name: 'jdbc', database: url.href, warehouse, properties }))
+  const { spark, pyiceberg } = jdbcProperties(url)
   await know('jdbc', catalog, {
-    spark: {
-      type: 'jdbc',
-      uri: `jdbc:postgresql://${url.host}${url.pathname}`,
-      'jdbc.user': url.username,
-      'jdbc.password': url.password,
-      'jdbc.schema-version': 'V1',
-      warehouse,
-      ...properties,
-    },
-    pyiceberg: {
-      type: 'sql',
-      uri: url.href.replace(/^postgres(ql)?:/, 'postgresql+psycopg2:'),
-      warehouse,
-      ...properties,
-    },
+    spark: { ...spark, warehouse, ...properties },
+    pyiceberg: { ...pyiceberg, warehouse, ...properties },
   })
 }
 

@@ -2,9 +2,10 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createTable, DuckDb, JdbcCatalog } from '../../src/index.ts'
 import { startEngines, type Engines } from './engines.ts'
+import { createDatabase, jdbcProperties } from './jdbc-database.ts'
 import { expectSameRows, ourRows, sorted } from './same-rows.ts'
 import { writtenTables } from './written-tables.ts'
 
@@ -19,33 +20,16 @@ let duckdb: DuckDb
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'fencepost-written-'))
-  const { adminUrl, run } = inject('testServer')
-  const url = new URL(adminUrl)
-  const admin = new pg.Client({ connectionString: adminUrl })
-  await admin.connect()
-  await admin.query(`create database ${run}_written`)
-  await admin.end()
-  url.pathname = `/${run}_written`
+  const url = await createDatabase('written')
   pool = new pg.Pool({ connectionString: url.href })
   catalog = await JdbcCatalog.open({ name: 'ours', database: pool, warehouse: folder })
   await catalog.createNamespace(['ns'])
   duckdb = await DuckDb.open({ threads: 1 })
   engines = startEngines()
+  const { spark, pyiceberg } = jdbcProperties(url)
   await engines.catalog('ours', {
-    spark: {
-      type: 'jdbc',
-      uri: `jdbc:postgresql://${url.host}${url.pathname}`,
-      'jdbc.user': url.username,
-      'jdbc.password': url.password,
-      'jdbc.schema-version': 'V1',
-      warehouse: folder,
-      'cache-enabled': 'false',
-    },
-    pyiceberg: {
-      type: 'sql',
-      uri: url.href.replace(/^postgres(ql)?:/, 'postgresql+psycopg2:'),
-      warehouse: `file://${folder}`,
-    },
+    spark: { ...spark, warehouse: folder, 'cache-enabled': 'false' },
+    pyiceberg: { ...pyiceberg, warehouse: `file://${folder}` },
   })
 })
 
