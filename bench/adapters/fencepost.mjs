@@ -5,7 +5,7 @@ import { child, defer, openEngine, operation } from '@fencepost/engine'
 
 /** @type {Record<string, import('@fencepost/engine').WorkOptions>} */
 const profiles = {
-  drain: { concurrency: 2000 },
+  drain: { concurrency: 3000 },
   sleep: { concurrency: 100 },
   latency: { concurrency: 10 },
   hold: { concurrency: 100 },

@@ -1,5 +1,6 @@
 import { checkInteger, checkKey } from '../check.ts'
 import type { Context } from '../context.ts'
+import type { Db } from '../database/database.ts'
 import { checkId } from '../ids.ts'
 import { claim, claimByIds, type Claimed, type ClaimOptions } from '../lifecycle/claim.ts'
 import { claimPlain, type Place } from '../lifecycle/claim-plain.ts'
@@ -47,12 +48,11 @@ export class Claims {
   }
 
   /** Due jobs of a queue that are quickly claimed, from a place on: see claimPlain(). */
-  async plain(options: EngineClaimOptions, from: Place | undefined): Promise<PlainBatch> {
+  async plain(db: Db, options: EngineClaimOptions, from: Place | undefined): Promise<PlainBatch> {
     const wanted = this.#ofQueue(options)
     let last: Place | undefined
     const attempts = await this.#measured(wanted.queue, async () => {
-      const { database, durableClaims } = this.#context
-      const found = await claimPlain(database, { ...wanted, durable: durableClaims }, from)
+      const found = await claimPlain(db, { ...wanted, durable: this.#context.durableClaims }, from)
       if (found.claimed.length === wanted.limit) last = found.last
       return found.claimed
     })

@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { FencepostError } from '../errors.ts'
 import { failure, isConnectionLost, wantsRepeat } from './failure.ts'
+import { Lane } from './lane.ts'
 import { planOnce, statementName } from './prepared.ts'
 import { relationsOf, type Relations } from './relations.ts'
 import { mayWrite, raw, type Sql } from './sql.ts'
@@ -11,6 +12,12 @@ export interface Db {
   readonly t: Relations
   /** Runs one statement. `name` says what it does, in errors and to pause points. */
   query<Row>(name: string, statement: Sql): Promise<Row[]>
+}
+
+/** Statements that run on one connection, one after another, each committed by itself. */
+export interface LaneDb extends Db {
+  /** Waits for what is under way, then closes the connection. */
+  close(): Promise<void>
 }
 
 /** A client of `pg` as callers hand it in to have a submission in their own transaction. */
@@ -41,6 +48,7 @@ export class Database implements Db {
   readonly pool: pg.Pool
   readonly #pausePoint: PausePoint | undefined
   readonly #prepared: boolean
+  readonly #connection: pg.ClientConfig
   readonly #onWritten: (() => void) | undefined
   #closed: Promise<void> | undefined
 
@@ -48,18 +56,21 @@ export class Database implements Db {
     this.t = relationsOf(options.schema)
     this.#pausePoint = options.pausePoint
     this.#prepared = options.preparedStatements
-    // It is waited for, which the type declared for it does not say.
-    const onConnect: { onConnect?: (client: pg.ClientBase) => Promise<void> } = this.#prepared
-      ? { onConnect: planOnce }
-      : {}
     this.#onWritten = options.onWritten
-    this.pool = new pg.Pool({
-      ...onConnect,
+    this.#connection = {
       connectionString: options.url,
-      max: options.maxConnections,
       connectionTimeoutMillis: options.connectTimeoutMs,
-      idleTimeoutMillis: idleMs,
       application_name: 'fencepost',
+    }
+    // It is waited for, which the type declared for it does not say.
+    const onConnect: { onConnect: (client: pg.ClientBase) => Promise<void> } = {
+      onConnect: (client) => this.#setUp(client),
+    }
+    this.pool = new pg.Pool({
+      ...this.#connection,
+      ...onConnect,
+      max: options.maxConnections,
+      idleTimeoutMillis: idleMs,
     })
     // An idle connection that breaks must not end the process; the next statement gets a fresh one.
     this.pool.on('error', options.onConnectionError)
@@ -67,11 +78,17 @@ export class Database implements Db {
 
   /** One statement, committed by itself. Repeated when Postgres broke a deadlock by ending it. */
   async query<Row>(name: string, statement: Sql): Promise<Row[]> {
-    const rows = await repeated(() =>
-      this.#with(name, (client) => this.#run<Row>(client, name, statement, 'unknown', this.#prepared)),
-    )
-    if (rows.length > 0 && mayWrite(statement)) this.#onWritten?.()
-    return rows
+    return this.#query(name, statement, (work) => this.#with(name, work))
+  }
+
+  /** A connection beside the pool, for statements that are sent one behind another. */
+  lane(): LaneDb {
+    const lane = new Lane(this.#connection, (client) => this.#setUp(client))
+    return {
+      t: this.t,
+      query: (name, statement) => this.#query(name, statement, (work) => lane.use(name, work)),
+      close: () => lane.close(),
+    }
   }
 
   /** Several statements, committed together or not at all. Repeated, as a whole, after a deadlock. */
@@ -109,6 +126,22 @@ export class Database implements Db {
   async close(): Promise<void> {
     this.#closed ??= this.pool.end()
     await this.#closed
+  }
+
+  async #setUp(client: pg.ClientBase): Promise<void> {
+    if (this.#prepared) await planOnce(client)
+  }
+
+  async #query<Row>(
+    name: string,
+    statement: Sql,
+    connected: (work: (client: pg.ClientBase) => Promise<Row[]>) => Promise<Row[]>,
+  ): Promise<Row[]> {
+    const rows = await repeated(() =>
+      connected((client) => this.#run<Row>(client, name, statement, 'unknown', this.#prepared)),
+    )
+    if (rows.length > 0 && mayWrite(statement)) this.#onWritten?.()
+    return rows
   }
 
   async #with<T>(name: string, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {

@@ -1,5 +1,5 @@
 import type { Attempt } from '../attempt/attempt.ts'
-import type { Claims } from '../attempt/claims.ts'
+import type { Claims, EngineClaimOptions, PlainBatch } from '../attempt/claims.ts'
 import type { Place } from '../lifecycle/claim-plain.ts'
 import type { Logger } from '../logger.ts'
 import type { CheckedWorkOptions } from './options.ts'
@@ -9,15 +9,22 @@ import type { CheckedWorkOptions } from './options.ts'
  * now and then, and in one that has just given all that was asked of it.
  *
  * At such a queue it goes on from where the last claim ended. What comes in before that place is found when the queue is
- * looked at from its beginning again: at once if it is announced, or else after a moment. One claim is under way at a
- * time: a second beside it, tried on two cores, made nothing faster.
+ * looked at from its beginning again: at once if it is announced, or else after a moment. A second claim is then sent
+ * right behind the first, on the same connection: Postgres goes from one to the next while the handlers run here.
  */
+
+/** How to claim from a queue. */
+export interface QueueClaims {
+  /** One call may follow another before that is answered. */
+  plain: (options: EngineClaimOptions, from: Place | undefined) => Promise<PlainBatch>
+  ofQueue: Claims['ofQueue']
+}
 
 /** What a fetcher needs of its worker. */
 export interface FetcherPorts {
-  claims: Pick<Claims, 'plain' | 'ofQueue'>
-  /** How many more jobs the worker wants to hold; none until it is worth a statement. */
-  room: () => number
+  claims: QueueClaims
+  /** How many more jobs the worker wants to hold, with so many being claimed; none until it is worth a statement. */
+  room: (claiming: number) => number
   /**
    * Takes jobs that were claimed, by a claim sent at that time of this process's steady clock, and starts them: now, or
    * in the next turn of the event loop.
@@ -33,6 +40,8 @@ interface Continuation {
   until: number
 }
 
+type Found = 'none' | 'some' | 'all that was asked'
+
 const firstRetryMs = 100
 const maxRetryMs = 5_000
 const minDueMs = 20
@@ -43,11 +52,14 @@ const continueMs = 500
 export class Fetcher {
   readonly #ports: FetcherPorts
   readonly #options: Pick<CheckedWorkOptions, 'queues' | 'operations' | 'pollMs'>
+  readonly #operationNames: readonly string[]
   readonly #logger: Logger
   /** Queues that may have due jobs. */
   readonly #promising = new Set<string>()
   /** Where to go on in those that gave all that was asked. */
   readonly #places = new Map<string, Continuation>()
+  /** How many jobs the claims that are under way may bring. */
+  #claiming = 0
   #fetching: Promise<void> | undefined
   #scheduled = false
   #stopping = false
@@ -61,6 +73,7 @@ export class Fetcher {
   ) {
     this.#ports = ports
     this.#options = options
+    this.#operationNames = options.operations.map(({ name }) => name)
     this.#logger = logger
   }
 
@@ -102,13 +115,13 @@ export class Fetcher {
     this.#fetching ??= this.#fetch().finally(() => {
       this.#fetching = undefined
       // What was announced while a claim was under way.
-      if (this.#ports.room() > 0) this.freed()
+      if (this.#room() > 0) this.freed()
     })
   }
 
   async #fetch(): Promise<void> {
     for (const queue of this.#promising) {
-      if (this.#ports.room() === 0 || this.#stopping) return
+      if (this.#room() === 0 || this.#stopping) return
       this.#promising.delete(queue) // before the claim, so that a wake-up during it is not forgotten
       try {
         await this.#claim(queue)
@@ -130,7 +143,7 @@ export class Fetcher {
       this.#promising.add(queue)
       return
     }
-    const limit = this.#ports.room()
+    const limit = this.#room()
     const others = limit === 0 ? limit : await this.#claimAny(queue, limit, found === 'none' ? 'sweep' : 'give up')
     if (others === limit) this.#promising.add(queue)
   }
@@ -140,12 +153,33 @@ export class Fetcher {
     return this.#accepting(limit, () => this.#ports.claims.ofQueue(wanted, ifNone))
   }
 
+  /** Claims for as long as the queue gives all that is asked and no other is waiting, two claims at a time. */
+  async #claimPlain(queue: string): Promise<Found> {
+    let found: Found = 'none'
+    let next: Promise<Found> | undefined = this.#claimOnce(queue)
+    while (next !== undefined) {
+      const current: Promise<Found> = next
+      next = this.#hasMore(queue) ? this.#claimOnce(queue) : undefined
+      try {
+        found = await current
+      } catch (error) {
+        await next?.catch(() => {}) // what it brought has been accepted; the queue is looked at again in any case
+        throw error
+      }
+    }
+    return found
+  }
+
+  #hasMore(queue: string): boolean {
+    return this.#places.has(queue) && this.#promising.size === 0 && !this.#stopping && this.#room() > 0
+  }
+
   /** Claims from the queue's place, or from its beginning where it has none. */
-  async #claimPlain(queue: string): Promise<'none' | 'some' | 'all that was asked'> {
+  async #claimOnce(queue: string): Promise<Found> {
     const startedAt = performance.now()
     const known = this.#places.get(queue)
     const from = known !== undefined && startedAt < known.until ? known : undefined
-    const limit = this.#ports.room()
+    const limit = this.#room()
     let last: Place | undefined
     const count = await this.#accepting(limit, async () => {
       const batch = await this.#ports.claims.plain({ queue, operations: this.#operationNames, limit }, from?.place)
@@ -166,13 +200,19 @@ export class Fetcher {
   // of these begin.
   async #accepting(limit: number, claim: () => Promise<Attempt[]>): Promise<number> {
     const startedAt = performance.now()
-    const attempts = await claim()
+    this.#claiming += limit
+    let attempts: Attempt[] = []
+    try {
+      attempts = await claim()
+    } finally {
+      this.#claiming -= limit
+    }
     this.#ports.accept(attempts, startedAt, attempts.length === limit ? 'soon' : 'now')
     return attempts.length
   }
 
-  get #operationNames(): string[] {
-    return this.#options.operations.map(({ name }) => name)
+  #room(): number {
+    return this.#ports.room(this.#claiming)
   }
 
   async #schedulePoll(): Promise<void> {

@@ -1,5 +1,5 @@
-import type { Socket } from 'node:net'
 import pg from 'pg'
+import { hangUp } from '../database/hang-up.ts'
 import type { Logger } from '../logger.ts'
 import { channelOf } from '../wake.ts'
 import { atMost } from './at-most.ts'
@@ -10,7 +10,6 @@ const firstDelayMs = 100
 const maxDelayMs = 10_000
 const connectTimeoutMs = 10_000
 const patienceMs = 1_000
-const endMs = 1_000
 
 /** Wake-ups over Postgres itself: one connection that does nothing but listen, made anew whenever it breaks. */
 export class ListenWakeUp implements WakeUp {
@@ -36,7 +35,7 @@ export class ListenWakeUp implements WakeUp {
   async stop(): Promise<void> {
     this.#stopped = true
     clearTimeout(this.#timer)
-    if (this.#client !== undefined) await end(this.#client)
+    if (this.#client !== undefined) await hangUp(this.#client)
   }
 
   async #connect(queues: ReadonlySet<string>, listener: WakeUpListener): Promise<void> {
@@ -53,7 +52,7 @@ export class ListenWakeUp implements WakeUp {
       if (over) return
       over = true
       client.removeAllListeners('notification')
-      void end(client)
+      void hangUp(client)
       this.#again(error, queues, listener)
     }
     client.on('error', lost)
@@ -86,12 +85,4 @@ export class ListenWakeUp implements WakeUp {
     if (notice?.kind === 'watch') listener.onWatch?.(notice.ms)
     else if (notice !== undefined) listener.onEvents?.()
   }
-}
-
-/** Says goodbye, and hangs up if that is not answered: a server that is stuck must not keep a worker from stopping. */
-async function end(client: pg.Client): Promise<void> {
-  const { stream } = (client as unknown as { connection: { stream: Socket } }).connection
-  const timer = setTimeout(() => stream.destroy(), endMs)
-  await client.end().catch(() => {}) // it may be broken already
-  clearTimeout(timer)
 }

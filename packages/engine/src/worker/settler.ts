@@ -38,7 +38,7 @@ export class Settler {
   }
 
   /** Resolves when the outcome is committed, or refused, or given up. */
-  async report(attempt: Attempt, outcome: Outcome): Promise<Reported> {
+  report(attempt: Attempt, outcome: Outcome): Promise<Reported> {
     return new Promise((done) => {
       this.#batches.add({ attempt, outcome, done })
     })

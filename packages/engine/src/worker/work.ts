@@ -18,9 +18,14 @@ export async function work(context: Context, engine: Engine, options: WorkOption
   const handlers = new Handlers(context, checked)
   await handlers.start()
   const unregister = await register(context, { ...checked, workerId: engine.workerId, operations })
+  const claims = new Claims(context, engine.workerId, () => engine.sweep())
+  const lane = context.database.lane()
   const worker = new Worker(
     {
-      claims: new Claims(context, engine.workerId, () => engine.sweep()),
+      claims: {
+        plain: (wanted, from) => claims.plain(lane, wanted, from),
+        ofQueue: (wanted, ifNone) => claims.ofQueue(wanted, ifNone),
+      },
       claimJobs: (jobIds, wanted) => engine.claimJobs(jobIds, wanted),
       renew: (attempts) => engine.renew(attempts),
       settleAll: (settlements) => engine.settleAll(settlements),
@@ -37,6 +42,7 @@ export async function work(context: Context, engine: Engine, options: WorkOption
   await worker.start()
   if (!signal?.aborted) await new Promise((resolve) => signal?.addEventListener('abort', resolve, { once: true }))
   await worker.stop()
+  await lane.close()
   await handlers.close()
   await unregister()
 }

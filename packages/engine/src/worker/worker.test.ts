@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { openBed, submitted, work, type Bed } from '../../test/bed.ts'
+import type { PausePoint } from '../database/database.ts'
 import type { Engine } from '../engine.ts'
 import { operation, type Run } from '../operation.ts'
 import type { WorkOptions } from './options.ts'
@@ -50,6 +51,41 @@ describe('a worker', () => {
     await ended(1000)
     await worker.stop()
     expect(ran.toSorted((a, b) => Number(a) - Number(b))).toEqual(Array.from({ length: 1000 }, (_, n) => n))
+  })
+
+  test('at a long queue sends one claim behind another, and no third', async () => {
+    let claims = 0
+    let held = 0
+    let letGo = () => {}
+    const gate = new Promise<void>((resolve) => {
+      letGo = resolve
+    })
+    // From the fourth on, claims are sent when the test says so.
+    const pausePoint: PausePoint = async ({ statement }) => {
+      if (statement !== 'claim' || (claims += 1) < 4) return
+      held += 1
+      await gate
+      held -= 1
+    }
+    const engine = await bed.open({ operations: [handled] }, { pausePoint })
+    const ran: unknown[] = []
+    handler = async ({ payload }) => {
+      ran.push(payload['n'])
+    }
+    const items = Array.from({ length: 500 }, (_, n) => ({ payload: { n } }))
+    await engine.submitMany(handled, items)
+    const worker = start({ concurrency: 100, maxBatch: 10, pollMs: 60_000, wakeUp: 'none' }, engine)
+    try {
+      await expect.poll(() => held).toBe(2)
+      await ended(30)
+      expect(held).toBe(2)
+    } finally {
+      letGo()
+    }
+    await ended(500)
+    await worker.stop()
+    expect(new Set(ran).size).toBe(500)
+    expect(ran).toHaveLength(500)
   })
 
   test('never runs more handlers at once than it should', async () => {

@@ -1,10 +1,9 @@
 import type { Attempt } from '../attempt/attempt.ts'
-import type { Claims } from '../attempt/claims.ts'
 import type { Outcome } from '../attempt/settle.ts'
 import type { Engine } from '../engine.ts'
 import type { Logger } from '../logger.ts'
 import type { Operation } from '../operation.ts'
-import { Fetcher } from './fetcher.ts'
+import { Fetcher, type QueueClaims } from './fetcher.ts'
 import { judged, shutdownOutcome } from './judged.ts'
 import type { CheckedWorkOptions } from './options.ts'
 import { Pace } from './pace.ts'
@@ -23,7 +22,7 @@ import type { WakeUp } from './wake-up.ts'
 
 /** What a worker needs of its engine. */
 export interface WorkerPorts {
-  claims: Pick<Claims, 'plain' | 'ofQueue'>
+  claims: QueueClaims
   claimJobs: Engine['claimJobs']
   renew: Engine['renew']
   settleAll: Engine['settleAll']
@@ -65,7 +64,7 @@ export class Worker {
     this.#fetcher = new Fetcher(
       {
         claims: ports.claims,
-        room: () => this.#room(),
+        room: (claiming) => this.#room(claiming),
         accept: (attempts, claimedAt, start) => this.#accept(attempts, claimedAt, start),
         msUntilDue: ports.msUntilDue,
       },
@@ -119,10 +118,10 @@ export class Worker {
   }
 
   /** How many jobs to claim now: none until it is worth a statement. */
-  #room(): number {
+  #room(claiming: number): number {
     if (this.#renewer.endangered) return 0
     const ahead = this.#pace.ahead
-    const room = this.#options.concurrency + ahead - this.inFlight
+    const room = this.#options.concurrency + ahead - this.inFlight - claiming
     return room < ahead / 2 ? 0 : Math.max(0, Math.min(this.#options.maxBatch, room))
   }
 

@@ -1,0 +1,72 @@
+import pg from 'pg'
+import { failure, isConnectionLost } from './failure.ts'
+import { hangUp } from './hang-up.ts'
+
+/**
+ * One connection, made when it is first needed, and anew after it has broken. Statements go out at once, without waiting
+ * for the answers to those before them, so that Postgres goes from one to the next.
+ *
+ * A connection of the pool cannot do that: in this mode it refuses `COPY` and cursors, which handlers may want of it.
+ */
+export class Lane {
+  readonly #config: pg.ClientConfig
+  readonly #setUp: (client: pg.Client) => Promise<void>
+  #current: Promise<pg.Client> | undefined
+
+  constructor(config: pg.ClientConfig, setUp: (client: pg.Client) => Promise<void>) {
+    this.#config = config
+    this.#setUp = setUp
+  }
+
+  /** Works with the connection, beside others who do: their statements are answered in the order they are sent. */
+  async use<T>(name: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+    const current = this.#current ?? this.#open()
+    let client: pg.Client
+    try {
+      client = await current
+    } catch (error) {
+      this.#forget(current)
+      throw failure(error, name, 'no')
+    }
+    try {
+      return await work(client)
+    } catch (error) {
+      // Postgres says goodbye in answer to a statement, and hangs up a moment later: nobody may get this one meanwhile.
+      if (isConnectionLost(error)) this.#forget(current)
+      throw error
+    }
+  }
+
+  /** Waits for what is under way, then closes the connection. */
+  async close(): Promise<void> {
+    const current = this.#current
+    if (current === undefined) return
+    this.#forget(current)
+    const client = await current.catch(() => undefined)
+    if (client !== undefined) await hangUp(client)
+  }
+
+  #open(): Promise<pg.Client> {
+    const opened = this.#connect(() => this.#forget(opened))
+    this.#current = opened
+    return opened
+  }
+
+  async #connect(onEnd: () => void): Promise<pg.Client> {
+    const client = new pg.Client({ ...this.#config, pipeline: true })
+    client.on('error', () => {}) // whoever waits for an answer is told
+    client.on('end', onEnd)
+    try {
+      await client.connect()
+      await this.#setUp(client)
+    } catch (error) {
+      void hangUp(client)
+      throw error
+    }
+    return client
+  }
+
+  #forget(current: Promise<pg.Client>): void {
+    if (this.#current === current) this.#current = undefined
+  }
+}
