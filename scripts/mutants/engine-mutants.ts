@@ -128,6 +128,20 @@ export const mutants: readonly Mutant[] = [
     tests: ['packages/engine/test/worker/continuation.test.ts'],
   },
   {
+    name: 'a claim for places that another one, under way, has taken',
+    file: 'packages/engine/src/worker/worker.ts',
+    find: 'this.inFlight - claiming',
+    replace: 'this.inFlight',
+    tests: ['packages/engine/src/worker/worker.test.ts'],
+  },
+  {
+    name: 'a broken connection for claims that is kept',
+    file: 'packages/engine/src/database/lane.ts',
+    find: 'if (isConnectionLost(error)) this.#forget(current)',
+    replace: '',
+    tests: ['packages/engine/src/database/lane.test.ts'],
+  },
+  {
     name: 'submissions that fall with the one that Postgres refused',
     file: `${lifecycle}/submit-together.ts`,
     find: 'some.length > 1 && ',

@@ -88,6 +88,28 @@ describe('a worker', () => {
     expect(ran).toHaveLength(500)
   })
 
+  test('claims no more than it has room for, counting what is being claimed', async () => {
+    let claims = 0
+    const pausePoint: PausePoint = async ({ statement }) => {
+      if (statement === 'claim') claims += 1
+    }
+    const engine = await bed.open({ operations: [handled] }, { pausePoint })
+    let letGo = () => {}
+    const gate = new Promise<void>((resolve) => {
+      letGo = resolve
+    })
+    handler = () => gate
+    const items = Array.from({ length: 40 }, () => ({ payload: {} }))
+    await engine.submitMany(handled, items)
+    const worker = start({ concurrency: 15, maxBatch: 10, pollMs: 60_000, wakeUp: 'none' }, engine)
+    // The second claim takes the last five places: none may follow it while it is under way.
+    await expect.poll(() => bed.query(`select from fencepost.live_jobs where status = 'running'`)).toHaveLength(15)
+    expect(claims).toBe(2)
+    letGo()
+    await ended(40)
+    await worker.stop()
+  })
+
   test('never runs more handlers at once than it should', async () => {
     let now = 0
     let most = 0
