@@ -132,9 +132,9 @@ async function enqueueInTransaction({ seconds, inFlight }) {
 }
 
 /** One enqueue now and then, to a worker that has nothing else to do. */
-async function pulse({ count, everyMs }) {
+async function pulse({ from, count, everyMs }) {
   const sent = []
-  for (let nth = 0; nth < count; nth += 1) {
+  for (let nth = from; nth < from + count; nth += 1) {
     await pause(everyMs * (0.5 + Math.random()))
     const calledAt = now()
     await adapter.enqueueOne(nth)

@@ -6,6 +6,7 @@ import { killAdapters } from './adapter-process.mjs'
 import { Cell } from './cell.mjs'
 import { chart } from './chart.mjs'
 import { machine } from './machine.mjs'
+import { Meeting } from './meeting.mjs'
 import { readOptions } from './options.mjs'
 import { openPostgres, settings } from './postgres.mjs'
 import { endProgress, progress } from './progress.mjs'
@@ -84,13 +85,16 @@ async function runAll(postgres, { systems, workloads, sizes, runs }) {
       else ofWorkload[system.name].push(prepared)
     }
     for (let run = 0; run < runs; run += 1) {
-      const measure = async (system) => {
-        const earlier = ofWorkload[system.name]
-        if (earlier.some(isHopeless)) return
-        earlier.push(await attempt(cellOf(system, `run ${run + 1}/${runs}`), workload.run))
-      }
       // Who comes first changes from run to run, so that nobody always has the warm, or the tired, machine.
-      const order = able.map((_, nth) => able[(nth + run) % able.length])
+      const order = able
+        .map((_, nth) => able[(nth + run) % able.length])
+        .filter(({ name }) => !ofWorkload[name].some(isHopeless))
+      const meeting = new Meeting(order.length)
+      const measure = async (system) => {
+        const cell = cellOf(system, `run ${run + 1}/${runs}`)
+        ofWorkload[system.name].push(await attempt(cell, (it) => workload.run(it, meeting)))
+        meeting.leave()
+      }
       if (workload.together) await Promise.all(order.map(measure))
       else for (const system of order) await measure(system)
     }
