@@ -49,8 +49,9 @@ export class Database implements Db {
   readonly #pausePoint: PausePoint | undefined
   readonly #prepared: boolean
   readonly #connection: pg.ClientConfig
+  readonly #lanes = new Set<Lane>()
   readonly #onWritten: (() => void) | undefined
-  #closed: Promise<void> | undefined
+  #closed: Promise<unknown> | undefined
 
   constructor(options: DatabaseOptions) {
     this.t = relationsOf(options.schema)
@@ -84,10 +85,18 @@ export class Database implements Db {
   /** A connection beside the pool, for statements that are sent one behind another. */
   lane(): LaneDb {
     const lane = new Lane(this.#connection, (client) => this.#setUp(client))
+    this.#lanes.add(lane)
+    const use = async <T>(name: string, work: (client: pg.ClientBase) => Promise<T>) => {
+      this.#requireOpen(name)
+      return lane.use(name, work)
+    }
     return {
       t: this.t,
-      query: (name, statement) => this.#query(name, statement, (work) => lane.use(name, work)),
-      close: () => lane.close(),
+      query: (name, statement) => this.#query(name, statement, (work) => use(name, work)),
+      close: async () => {
+        this.#lanes.delete(lane)
+        await lane.close()
+      },
     }
   }
 
@@ -124,8 +133,13 @@ export class Database implements Db {
 
   /** Waits for what is running, then closes the connections. */
   async close(): Promise<void> {
-    this.#closed ??= this.pool.end()
+    this.#closed ??= Promise.all([this.pool.end(), ...[...this.#lanes].map((lane) => lane.close())])
     await this.#closed
+  }
+
+  #requireOpen(name: string): void {
+    if (this.#closed === undefined) return
+    throw new FencepostError('engine_closed', `${name}: the engine has been closed; open another one.`)
   }
 
   async #setUp(client: pg.ClientBase): Promise<void> {
@@ -145,9 +159,7 @@ export class Database implements Db {
   }
 
   async #with<T>(name: string, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
-    if (this.#closed !== undefined) {
-      throw new FencepostError('engine_closed', `${name}: the engine has been closed; open another one.`)
-    }
+    this.#requireOpen(name)
     let client: pg.PoolClient
     try {
       client = await this.pool.connect()

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openBed, type Bed } from '../../test/bed.ts'
+import { Database } from './database.ts'
 import { raw, type Sql } from './sql.ts'
 
 let bed: Bed
@@ -51,4 +52,20 @@ test('a connection that is cut fails all that was under way on it, and the next 
   const [after] = await lane.query<{ pid: number }>('after', backend)
   expect(after?.pid).not.toBe(before?.pid)
   await lane.close()
+})
+
+test('a lane is closed with its database, and refuses what comes after', async () => {
+  const database = new Database({
+    url: bed.url,
+    schema: 'fencepost',
+    maxConnections: 1,
+    preparedStatements: true,
+    connectTimeoutMs: 10_000,
+    onConnectionError: () => {},
+  })
+  const lane = database.lane()
+  const [row] = await lane.query<{ pid: number }>('before', backend)
+  await database.close()
+  await expect.poll(() => bed.query(`select from pg_stat_activity where pid = ${row?.pid}`)).toHaveLength(0)
+  await expect(lane.query('after', backend)).rejects.toMatchObject({ code: 'engine_closed' })
 })

@@ -42,9 +42,8 @@ export async function work(context: Context, engine: Engine, options: WorkOption
   await worker.start()
   if (!signal?.aborted) await new Promise((resolve) => signal?.addEventListener('abort', resolve, { once: true }))
   await worker.stop()
-  await lane.close()
   await handlers.close()
-  await unregister()
+  await Promise.all([unregister(), lane.close()])
 }
 
 /** How a worker with these options hears of work and of cancels; undefined when it does not. */
