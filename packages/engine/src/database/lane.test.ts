@@ -54,6 +54,13 @@ test('a connection that is cut fails all that was under way on it, and the next 
   await lane.close()
 })
 
+test('a connection that Postgres has said goodbye to is used no more, before it is even closed', async () => {
+  const lane = bed.database.lane()
+  await expect(lane.query('cut', raw('select pg_terminate_backend(pg_backend_pid())'))).rejects.toThrow('cut')
+  expect(await lane.query('after', backend)).toHaveLength(1)
+  await lane.close()
+})
+
 test('a lane is closed with its database, and refuses what comes after', async () => {
   const database = new Database({
     url: bed.url,
