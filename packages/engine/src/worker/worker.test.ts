@@ -33,6 +33,14 @@ function start(options: WorkOptions = {}, engine: Engine = bed.engine) {
   }
 }
 
+function closedGate() {
+  let letGo = () => {}
+  const gate = new Promise<void>((resolve) => {
+    letGo = resolve
+  })
+  return { gate, letGo }
+}
+
 const statusOf = async (jobId: string) => (await bed.engine.get(jobId))?.status
 const ended = async (count: number) =>
   expect.poll(() => bed.query('select from fencepost.finished_jobs'), { timeout: 10_000 }).toHaveLength(count)
@@ -56,10 +64,7 @@ describe('a worker', () => {
   test('at a long queue sends one claim behind another, and no third', async () => {
     let claims = 0
     let held = 0
-    let letGo = () => {}
-    const gate = new Promise<void>((resolve) => {
-      letGo = resolve
-    })
+    const { gate, letGo } = closedGate()
     // From the fourth on, claims are sent when the test says so.
     const pausePoint: PausePoint = async ({ statement }) => {
       if (statement !== 'claim' || (claims += 1) < 4) return
@@ -94,10 +99,7 @@ describe('a worker', () => {
       if (statement === 'claim') claims += 1
     }
     const engine = await bed.open({ operations: [handled] }, { pausePoint })
-    let letGo = () => {}
-    const gate = new Promise<void>((resolve) => {
-      letGo = resolve
-    })
+    const { gate, letGo } = closedGate()
     handler = () => gate
     const items = Array.from({ length: 40 }, () => ({ payload: {} }))
     await engine.submitMany(handled, items)
