@@ -160,6 +160,7 @@ export class Fetcher {
     while (next !== undefined) {
       const current: Promise<Found> = next
       next = this.#hasMore(queue) ? this.#claimOnce(queue) : undefined
+      next?.catch(() => {}) // it may fail before it is waited for
       try {
         found = await current
       } catch (error) {

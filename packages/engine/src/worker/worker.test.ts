@@ -93,6 +93,35 @@ describe('a worker', () => {
     expect(ran).toHaveLength(500)
   })
 
+  test('outlives a claim that fails before the one in front of it is answered', async () => {
+    let claims = 0
+    const { gate, letGo } = closedGate()
+    const pausePoint: PausePoint = async ({ statement }) => {
+      if (statement !== 'claim') return
+      claims += 1
+      if (claims === 4) await gate
+      if (claims === 5) throw new Error('refused')
+    }
+    const unhandled: unknown[] = []
+    const note = (error: unknown) => void unhandled.push(error)
+    process.on('unhandledRejection', note)
+    const engine = await bed.open({ operations: [handled] }, { pausePoint })
+    handler = async () => null
+    const items = Array.from({ length: 100 }, () => ({ payload: {} }))
+    await engine.submitMany(handled, items)
+    const worker = start({ concurrency: 100, maxBatch: 10, pollMs: 60_000, wakeUp: 'none' }, engine)
+    try {
+      await expect.poll(() => claims).toBe(5)
+      await ended(30) // turns of the event loop, in which nobody waits for the fifth
+    } finally {
+      letGo()
+    }
+    await ended(100)
+    await worker.stop()
+    process.off('unhandledRejection', note)
+    expect(unhandled).toEqual([])
+  })
+
   test('claims no more than it has room for, counting what is being claimed', async () => {
     let claims = 0
     const pausePoint: PausePoint = async ({ statement }) => {
@@ -105,9 +134,12 @@ describe('a worker', () => {
     await engine.submitMany(handled, items)
     const worker = start({ concurrency: 15, maxBatch: 10, pollMs: 60_000, wakeUp: 'none' }, engine)
     // The second claim takes the last five places: none may follow it while it is under way.
-    await expect.poll(() => bed.query(`select from fencepost.live_jobs where status = 'running'`)).toHaveLength(15)
-    expect(claims).toBe(2)
-    letGo()
+    try {
+      await expect.poll(() => bed.query(`select from fencepost.live_jobs where status = 'running'`)).toHaveLength(15)
+      expect(claims).toBe(2)
+    } finally {
+      letGo()
+    }
     await ended(40)
     await worker.stop()
   })
