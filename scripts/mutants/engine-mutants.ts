@@ -2,8 +2,6 @@ import type { Mutant } from './mutant.ts'
 
 const lifecycle = 'packages/engine/src/lifecycle'
 const attempt = 'packages/engine/src/attempt'
-const isolated = 'packages/engine/src/worker/isolated'
-const signals = 'packages/engine/test/worker/signals.test.ts'
 const basics = 'packages/engine/test/lifecycle.test.ts'
 const race = (name: string) => `packages/engine/test/races/${name}.test.ts`
 
@@ -119,20 +117,6 @@ export const mutants: readonly Mutant[] = [
     find: 'and job.run_after <= ${t.now}',
     replace: '',
     tests: ['packages/engine/src/lifecycle/claim-plain.test.ts'],
-  },
-  {
-    name: 'a short claim that never begins anew',
-    file: 'packages/engine/src/worker/fetcher.ts',
-    find: 'from?.until ?? startedAt + continueMs',
-    replace: 'Infinity',
-    tests: ['packages/engine/test/worker/continuation.test.ts'],
-  },
-  {
-    name: 'a claim for places that another one, under way, has taken',
-    file: 'packages/engine/src/worker/worker.ts',
-    find: 'this.inFlight - claiming',
-    replace: 'this.inFlight',
-    tests: ['packages/engine/src/worker/worker.test.ts'],
   },
   {
     name: 'a broken connection for claims that is kept',
@@ -315,34 +299,6 @@ export const mutants: readonly Mutant[] = [
     find: 'attempts: sql`attempts - 1`',
     replace: 'attempts: sql`attempts`',
     tests: [basics],
-  },
-  {
-    name: 'a handler process that does not look for its supervisor',
-    file: `${isolated}/watchdog.ts`,
-    find: 'if (process.ppid !== supervisor) killGroup(process.pid)',
-    replace: '',
-    tests: [signals],
-  },
-  {
-    name: 'an isolated handler that may go on after a cancel',
-    file: `${isolated}/isolated.ts`,
-    find: 'await handlerProcess.kill()',
-    replace: '',
-    tests: [`${isolated}/isolated.test.ts`],
-  },
-  {
-    name: 'a handler process whose end nobody reports',
-    file: `${isolated}/handler-process.ts`,
-    find: 'this.#done(outcome)\n  }\n\n  #done',
-    replace: '}\n\n  #done',
-    tests: [`${isolated}/isolated.test.ts`],
-  },
-  {
-    name: 'a second signal that is not heard',
-    file: 'packages/engine/src/worker/stop-on-signals.ts',
-    find: 'process.exit(128 + constants.signals[signal])',
-    replace: 'return',
-    tests: [signals],
   },
   {
     name: 'a claim that does not wait for the disk, of a job that may be started only once',

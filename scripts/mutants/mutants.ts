@@ -1,5 +1,6 @@
 import { mutants as ofEngine } from './engine-mutants.ts'
 import { mutants as ofIceberg } from './iceberg-mutants.ts'
 import { mutants as ofServer } from './server-mutants.ts'
+import { mutants as ofWorker } from './worker-mutants.ts'
 
-export const mutants = [...ofEngine, ...ofIceberg, ...ofServer]
+export const mutants = [...ofEngine, ...ofWorker, ...ofServer, ...ofIceberg]

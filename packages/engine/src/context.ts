@@ -23,6 +23,7 @@ export interface Context {
     readonly operationsModule: string | undefined
     readonly maxConnections: number
     readonly connectTimeoutMs: number
+    readonly answerTimeoutMs: number
     readonly preparedStatements: boolean
   }
 }

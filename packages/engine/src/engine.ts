@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Attempt } from './attempt/attempt.ts'
 import { Claims, type EngineClaimOptions } from './attempt/claims.ts'
-import { alreadySettled } from './attempt/fence.ts'
+import { renewAttempts } from './attempt/renewals.ts'
 import { execute, outcomeOf, outcomeOfError } from './attempt/run.ts'
-import { afterwards, reject, settle, settleAll, type Outcome } from './attempt/settle.ts'
+import { afterwards, settle, settleAll, type Outcome } from './attempt/settle.ts'
 import { listStepsOf, type Step } from './attempt/step.ts'
 import { checkInteger, checkKey, storableText } from './check.ts'
 import type { Context } from './context.ts'
@@ -19,7 +19,6 @@ import { drainLevels, getDrain, setDrain, type Drain, type DrainLevel } from './
 import { queuesOf, sweep, type Swept } from './lifecycle/expire.ts'
 import type { Settled } from './lifecycle/outcome.ts'
 import { recover, type Recovered } from './lifecycle/recover.ts'
-import { renew } from './lifecycle/renew.ts'
 import { removeOldJobs } from './lifecycle/retain.ts'
 import { prepareSubmission, type Submission, type SubmitOptions } from './lifecycle/submission.ts'
 import { insertSubmissions, isKeyed, type Submitted } from './lifecycle/submit.ts'
@@ -162,32 +161,7 @@ export class Engine {
 
   /** Renews the leases of all these attempts in one statement; the signals of those whose fence is lost fire. */
   async renew(attempts: readonly Attempt[]): Promise<{ lost: Attempt[] }> {
-    const sent = new Map(attempts.map((attempt) => [attempt, attempt.reports]))
-    const gone = new Set(
-      (
-        await renew(
-          this.#db,
-          attempts.map(({ claimed }) => claimed),
-        )
-      ).map((one) => one.attemptId),
-    )
-    // One whose outcome is being reported meanwhile hears from its report whether the fence was lost.
-    const silent = attempts.filter(
-      (attempt) => gone.has(attempt.attemptId) && attempt.reports % 2 === 0 && attempt.reports === sent.get(attempt),
-    )
-    // A handler may have completed its job by itself. One in a process of its own may not have said so yet.
-    const isolated = silent.filter(({ claimed }) => this.#isIsolated(claimed.operation))
-    const completed = await alreadySettled(this.#db, 'complete', isolated)
-    const lost = silent.filter((attempt) => attempt.completed === undefined && !completed.has(attempt.attemptId))
-    // A worker that is still winding down goes on renewing, to keep its lock; that is said once.
-    const news = lost.filter(({ abortReason }) => abortReason === undefined)
-    for (const attempt of news) attempt.abort('fence_lost')
-    await reject(
-      this.#context,
-      'renew',
-      news.map(({ claimed }) => claimed),
-    )
-    return { lost }
+    return { lost: await renewAttempts(this.#context, this.#db, attempts) }
   }
 
   /** Runs the attempt's handler once and settles it. Leases are not renewed meanwhile: that is a worker's task. */
@@ -390,10 +364,6 @@ export class Engine {
   /** Sends the wake-ups that are waiting and closes the connections; stops an embedded Postgres that nobody else uses. */
   async close(): Promise<void> {
     await this.#close()
-  }
-
-  #isIsolated(operation: string): boolean {
-    return this.#context.operations.get(operation)?.isolation === 'process'
   }
 
   #operation(operation: Operation | string): Operation {

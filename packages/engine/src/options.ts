@@ -20,6 +20,8 @@ export interface EngineOptions {
   workerId?: string
   maxConnections?: number
   connectTimeoutMs?: number
+  /** How long Postgres may take over a statement of the engine before its connection is taken for dead. */
+  answerTimeoutMs?: number
   /** Plan every statement once per connection. Turn it off behind a pooler that gives a connection to a transaction. */
   preparedStatements?: boolean
   /** Wait for the disk at every claim, also where a claim that Postgres forgets in a crash would do no harm. */
@@ -52,6 +54,7 @@ export interface CheckedOptions extends EngineLimits {
   workerId: string | undefined
   maxConnections: number
   connectTimeoutMs: number
+  answerTimeoutMs: number
   preparedStatements: boolean
   durableClaims: boolean
   wakeDelayMs: number
@@ -66,6 +69,7 @@ export const engineDefaults = {
   migrate: true,
   maxConnections: 10,
   connectTimeoutMs: 10_000,
+  answerTimeoutMs: 120_000,
   preparedStatements: true,
   durableClaims: false,
   maxPayloadBytes: 1_048_576,
@@ -93,8 +97,10 @@ export function checkOptions(options: EngineOptions): CheckedOptions {
     }
     operations.set(operation.name, operation)
   }
-  const number = (name: 'maxConnections' | 'connectTimeoutMs' | 'maxPayloadBytes' | 'wakeDelayMs', min: number) =>
-    checkInteger(options[name] ?? engineDefaults[name], name, min)
+  const number = (
+    name: 'maxConnections' | 'connectTimeoutMs' | 'answerTimeoutMs' | 'maxPayloadBytes' | 'wakeDelayMs',
+    min: number,
+  ) => checkInteger(options[name] ?? engineDefaults[name], name, min)
   const duration = (name: 'staleMs' | 'retentionMs') =>
     checkInteger(options[name] ?? engineDefaults[name], name, 0, Number.MAX_SAFE_INTEGER)
   return {
@@ -106,6 +112,7 @@ export function checkOptions(options: EngineOptions): CheckedOptions {
     workerId: checkKey(options.workerId, 'workerId'),
     maxConnections: number('maxConnections', 1),
     connectTimeoutMs: number('connectTimeoutMs', 1),
+    answerTimeoutMs: number('answerTimeoutMs', 1),
     preparedStatements: options.preparedStatements ?? engineDefaults.preparedStatements,
     durableClaims: options.durableClaims ?? engineDefaults.durableClaims,
     maxPayloadBytes: number('maxPayloadBytes', 2),

@@ -56,6 +56,7 @@ export async function openBed(options: Partial<EngineOptions> = {}): Promise<Bed
     maxConnections: 8,
     preparedStatements: true,
     connectTimeoutMs: 10_000,
+    answerTimeoutMs: 120_000,
     onConnectionError: () => {},
   })
   const open: Bed['open'] = async (more = {}, hooks = {}) => {

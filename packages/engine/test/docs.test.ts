@@ -4,7 +4,6 @@ import {
   existsSync,
   mkdtempSync,
   readdirSync,
-  readFileSync,
   realpathSync,
   rmSync,
   symlinkSync,
@@ -12,7 +11,6 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Attempt } from '../src/attempt/attempt.ts'
@@ -26,14 +24,16 @@ import { engineDefaults } from '../src/options.ts'
 import { eventLimits } from '../src/read/events.ts'
 import { listLimits } from '../src/read/list.ts'
 import { workDefaults } from '../src/worker/options.ts'
+import { metricNames } from '../src/telemetry.ts'
 import { openBed, submitted, work, type Bed } from './bed.ts'
+import { blocksOf, filesIn, headingsOf, literal, quotesIn, read, root, tableOf, unquoted } from './pages.ts'
 
-const root = fileURLToPath(new URL('../../../', import.meta.url))
 const pages = [
   'README.md',
   'CONTRIBUTING.md',
   'CHANGELOG.md',
   ...filesIn('docs', '.md'),
+  'bench/README.md',
   ...readdirSync(join(root, 'examples')).map((name) => `examples/${name}/README.md`),
 ]
 
@@ -92,6 +92,24 @@ describe('docs/reference/options.md', () => {
     expect(defaultsIn('work')).toEqual(workDefaults)
     expect(defaultsIn('list')).toEqual({ limit: listLimits.default })
     expect(defaultsIn('events')).toEqual({ limit: eventLimits.default })
+  })
+})
+
+describe('docs/reference/metrics.md', () => {
+  const page = 'docs/reference/metrics.md'
+  const named = (heading: string) =>
+    tableOf(page, heading).flatMap(([names = '']) => [...names.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name))
+
+  test('lists exactly the metrics of the engine', () => {
+    expect(named('Metrics and spans').sort()).toEqual(Object.values(metricNames).sort())
+  })
+
+  test('lists exactly the lines that the engine logs', () => {
+    const sources = filesIn('packages/engine/src', '.ts').filter((path) => !path.endsWith('.test.ts'))
+    const logged = sources.flatMap((path) =>
+      [...read(path).matchAll(/logger\S*\(.*, '([a-z_]+)'\)/g)].map(([, line = '']) => line),
+    )
+    expect(named('Log lines').sort()).toEqual([...new Set(logged)].sort())
   })
 })
 
@@ -258,30 +276,6 @@ async function everyEvent({ engine, advance }: Bed): Promise<void> {
   await engine.sweep()
 }
 
-function read(path: string): string {
-  return readFileSync(join(root, path), 'utf8')
-}
-
-function filesIn(directory: string, suffix: string): string[] {
-  const names = readdirSync(join(root, directory), { recursive: true, encoding: 'utf8' })
-  return names.filter((name) => name.endsWith(suffix)).map((name) => join(directory, name))
-}
-
-function blocksOf(page: string, language: string): string[] {
-  return fencesOf(page).flatMap(({ info, text }) => (info === language ? [text] : []))
-}
-
-function quotesIn(page: string): { path: string; text: string }[] {
-  return fencesOf(page).flatMap(({ info, text }) => {
-    const [, path] = info.split(' ')
-    return path === undefined ? [] : [{ path, text }]
-  })
-}
-
-function fencesOf(page: string): { info: string; text: string }[] {
-  return [...read(page).matchAll(/^```([^`\n]*)\n(.*?)^```$/gms)].map(([, info = '', text = '']) => ({ info, text }))
-}
-
 /** Whether the lines of a quote follow each other in the file, however deep they are indented there. */
 function isPartOf(file: string, quote: string): boolean {
   const lines = file.split('\n')
@@ -300,37 +294,6 @@ function isPartOf(file: string, quote: string): boolean {
 function dedented(lines: readonly string[]): string[] {
   const depth = Math.min(...lines.filter((line) => line !== '').map((line) => line.search(/\S|$/)))
   return lines.map((line) => line.slice(depth))
-}
-
-function headingsOf(page: string): string[] {
-  const prose = read(page).replaceAll(/^```.*?^```$/gms, '')
-  return [...prose.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => heading)
-}
-
-/** The cells of the first table below a heading, without its head. */
-function tableOf(page: string, heading: string): string[][] {
-  const text = read(page)
-  const below = new RegExp(`^#+ ${heading}$(.*?)(?=^#|$(?![^]))`, 'ms').exec(text)?.[1] ?? ''
-  const [table = ''] = /(?:^\|.*\n?)+/m.exec(below) ?? []
-  const rows = table.trim().split('\n').slice(2)
-  if (rows.length === 0) throw new Error(`${page} has no table below ${heading}`)
-  return rows.map((row) =>
-    row
-      .split('|')
-      .slice(1, -1)
-      .map((cell) => cell.trim()),
-  )
-}
-
-function unquoted(cell: string | undefined): string {
-  return cell?.replaceAll('`', '') ?? ''
-}
-
-/** The value that a table gives as code: a number, a string or a boolean. */
-function literal(cell: string | undefined): unknown {
-  const text = unquoted(cell)
-  if (/^[\d_]+$/.test(text)) return Number(text.replaceAll('_', ''))
-  return JSON.parse(text.replaceAll("'", '"')) as unknown
 }
 
 /** The properties that an interface of the engine declares. */

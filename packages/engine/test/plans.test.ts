@@ -89,7 +89,7 @@ const place = { priority: 0, runAfter: 1767225600, jobId: '0'.repeat(32) }
 async function preparedPlans(): Promise<Record<string, string[]>> {
   const session = new pg.Client({ connectionString: bed.url })
   await session.connect()
-  await planOnce(session)
+  await planOnce(session, 120_000)
   const statements = {
     claim: claimStatement(db, claiming),
     claimPlain: claimPlainStatement(db, claiming),

@@ -143,7 +143,7 @@ export const settings = {
   maxConnections: {
     kind: 'integer',
     placeholder: 'number',
-    description: 'The size of the pool of connections to Postgres.',
+    description: 'The size of the pool of connections to Postgres. A worker has a few more.',
     env: ['FENCEPOST_MAX_CONNECTIONS'],
     default: 10,
     min: 1,

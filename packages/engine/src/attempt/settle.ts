@@ -191,7 +191,11 @@ async function finish(context: Context, verb: Verb, claimed: Claimed, rows: read
 }
 
 /** Traces writes that found no row, and lets go of what their attempts still hold; the attempts that are lost. */
-export async function reject(context: Context, verb: Verb, attempts: readonly Claimed[]): Promise<Set<string>> {
+export async function reject(
+  context: Pick<Context, 'logger' | 'telemetry'> & { readonly database: Db },
+  verb: Verb,
+  attempts: readonly Claimed[],
+): Promise<Set<string>> {
   if (attempts.length === 0) return new Set()
   const { database, logger } = context
   const settled = await alreadySettled(database, verb, attempts)

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { FencepostError } from '../errors.ts'
-import { failure, isConnectionLost, wantsRepeat } from './failure.ts'
+import { failure, isConnectionLost, isUnanswered, wantsRepeat } from './failure.ts'
 import { Lane } from './lane.ts'
 import { planOnce, statementName } from './prepared.ts'
 import { relationsOf, type Relations } from './relations.ts'
@@ -10,8 +10,11 @@ import { types } from './types.ts'
 /** Where a statement can be run: the pool, one transaction of ours, or the caller's own client. */
 export interface Db {
   readonly t: Relations
-  /** Runs one statement. `name` says what it does, in errors and to pause points. */
-  query<Row>(name: string, statement: Sql): Promise<Row[]>
+  /**
+   * Runs one statement. `name` says what it does, in errors and to pause points; `answerMs` how long it may take, where
+   * that is less than any statement may.
+   */
+  query<Row>(name: string, statement: Sql, answerMs?: number): Promise<Row[]>
 }
 
 /** Statements that run on one connection, one after another, each committed by itself. */
@@ -31,6 +34,7 @@ export interface DatabaseOptions {
   schema: string
   maxConnections: number
   connectTimeoutMs: number
+  answerTimeoutMs: number
   preparedStatements: boolean
   pausePoint?: PausePoint | undefined
   onConnectionError: (error: Error) => void
@@ -41,6 +45,17 @@ export interface DatabaseOptions {
 const repeats = 5
 /** Long enough that a worker with little to do keeps its connections, on which every statement is already planned. */
 const idleMs = 300_000
+/** How soon the system begins to ask whether the other end of a silent connection is still there; it asks ten times. */
+export const keepAliveMs = 10_000
+
+/** What is wanted of a connection, beside the statement. */
+interface Sending {
+  prepared: boolean
+  /** Whether the statement may have been applied when there is no answer. */
+  applied: 'no' | 'unknown'
+  /** How long to wait for the answer, if not as long as for any; 0 where that is not ours to say. */
+  answerMs?: number | undefined
+}
 
 /** A pool of connections, and everything that talks to Postgres through it. */
 export class Database implements Db {
@@ -48,24 +63,34 @@ export class Database implements Db {
   readonly pool: pg.Pool
   readonly #pausePoint: PausePoint | undefined
   readonly #prepared: boolean
+  readonly #answerTimeoutMs: number
   readonly #connection: pg.ClientConfig
   readonly #lanes = new Set<Lane>()
+  readonly #onConnectionError: (error: Error) => void
   readonly #onWritten: (() => void) | undefined
+  /** Connections of the pool that were made since a statement last went unanswered: the others may be as dead. */
+  #trusted = new WeakSet<pg.ClientBase>()
   #closed: Promise<unknown> | undefined
 
   constructor(options: DatabaseOptions) {
     this.t = relationsOf(options.schema)
     this.#pausePoint = options.pausePoint
     this.#prepared = options.preparedStatements
+    this.#answerTimeoutMs = options.answerTimeoutMs
     this.#onWritten = options.onWritten
     this.#connection = {
       connectionString: options.url,
       connectionTimeoutMillis: options.connectTimeoutMs,
       application_name: 'fencepost',
+      keepAlive: true,
+      keepAliveInitialDelayMillis: keepAliveMs,
     }
     // It is waited for, which the type declared for it does not say.
     const onConnect: { onConnect: (client: pg.ClientBase) => Promise<void> } = {
-      onConnect: (client) => this.#setUp(client),
+      onConnect: async (client) => {
+        await this.#setUp(client)
+        this.#trusted.add(client)
+      },
     }
     this.pool = new pg.Pool({
       ...this.#connection,
@@ -74,17 +99,18 @@ export class Database implements Db {
       idleTimeoutMillis: idleMs,
     })
     // An idle connection that breaks must not end the process; the next statement gets a fresh one.
+    this.#onConnectionError = options.onConnectionError
     this.pool.on('error', options.onConnectionError)
   }
 
   /** One statement, committed by itself. Repeated when Postgres broke a deadlock by ending it. */
-  async query<Row>(name: string, statement: Sql): Promise<Row[]> {
-    return this.#query(name, statement, (work) => this.#with(name, work))
+  async query<Row>(name: string, statement: Sql, answerMs?: number): Promise<Row[]> {
+    return this.#query(name, statement, answerMs, (work) => this.#with(name, work))
   }
 
   /** A connection beside the pool, for statements that are sent one behind another. */
   lane(): LaneDb {
-    const lane = new Lane(this.#connection, (client) => this.#setUp(client))
+    const lane = new Lane(this.#connection, (client) => this.#setUp(client), this.#onConnectionError)
     this.#lanes.add(lane)
     const use = async <T>(name: string, work: (client: pg.ClientBase) => Promise<T>) => {
       this.#requireOpen(name)
@@ -92,7 +118,7 @@ export class Database implements Db {
     }
     return {
       t: this.t,
-      query: (name, statement) => this.#query(name, statement, (work) => use(name, work)),
+      query: (name, statement, answerMs) => this.#query(name, statement, answerMs, (work) => use(name, work)),
       close: async () => {
         this.#lanes.delete(lane)
         await lane.close()
@@ -108,10 +134,10 @@ export class Database implements Db {
   /** The same for work that is not ours to repeat, and that also gets the bare client. */
   async clientTransaction<T>(name: string, work: (db: Db, client: pg.PoolClient) => Promise<T>): Promise<T> {
     return this.#with(name, async (client) => {
-      await this.#run(client, `${name}.begin`, raw('begin isolation level read committed'), 'no')
+      await this.#send(client, `${name}.begin`, raw('begin isolation level read committed'), ofTransaction)
       let value: T
       try {
-        value = await work(this.#on(client, this.#prepared), client)
+        value = await work(this.#on(client, { ...ofTransaction, prepared: this.#prepared }), client)
       } catch (error) {
         await client.query('rollback').catch(() => {}) // a broken connection has rolled back by itself
         throw error
@@ -124,11 +150,15 @@ export class Database implements Db {
 
   /** The caller's client: what runs here commits, or not, with the caller's transaction. */
   join(client: CallerClient): Db {
-    return this.#on(client as pg.ClientBase, false) // nothing is left behind on a connection that is not ours
+    return this.#on(client as pg.ClientBase, ofCaller)
   }
 
-  #on(client: pg.ClientBase, prepared: boolean): Db {
-    return { t: this.t, query: (name, statement) => this.#run(client, name, statement, 'no', prepared) }
+  #on(client: pg.ClientBase, sending: Sending): Db {
+    return {
+      t: this.t,
+      query: async <Row>(name: string, statement: Sql) =>
+        (await this.#send(client, name, statement, sending)).rows as Row[],
+    }
   }
 
   /** Waits for what is running, then closes the connections. */
@@ -143,29 +173,38 @@ export class Database implements Db {
   }
 
   async #setUp(client: pg.ClientBase): Promise<void> {
-    if (this.#prepared) await planOnce(client)
+    if (this.#prepared) await planOnce(client, this.#answerTimeoutMs)
   }
 
   async #query<Row>(
     name: string,
     statement: Sql,
-    connected: (work: (client: pg.ClientBase) => Promise<Row[]>) => Promise<Row[]>,
+    answerMs: number | undefined,
+    connected: (work: (client: pg.ClientBase) => Promise<pg.QueryResult>) => Promise<pg.QueryResult>,
   ): Promise<Row[]> {
-    const rows = await repeated(() =>
-      connected((client) => this.#run<Row>(client, name, statement, 'unknown', this.#prepared)),
-    )
+    const sending: Sending = { prepared: this.#prepared, applied: 'unknown', answerMs }
+    const result = await repeated(() => connected((client) => this.#send(client, name, statement, sending)))
+    const rows = result.rows as Row[]
     if (rows.length > 0 && mayWrite(statement)) this.#onWritten?.()
     return rows
   }
 
+  async #connect(name: string): Promise<pg.PoolClient> {
+    for (;;) {
+      let client: pg.PoolClient
+      try {
+        client = await this.pool.connect()
+      } catch (error) {
+        throw failure(error, name, 'no')
+      }
+      if (this.#trusted.has(client)) return client
+      client.release(true)
+    }
+  }
+
   async #with<T>(name: string, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
     this.#requireOpen(name)
-    let client: pg.PoolClient
-    try {
-      client = await this.pool.connect()
-    } catch (error) {
-      throw failure(error, name, 'no')
-    }
+    const client = await this.#connect(name)
     let broken: Error | undefined
     const onError = (error: Error) => {
       broken = error
@@ -185,7 +224,10 @@ export class Database implements Db {
 
   // A transaction in which a statement failed, and the error was swallowed, answers "commit" with a silent rollback.
   async #commit(client: pg.PoolClient, name: string): Promise<void> {
-    const { command } = await this.#send(client, `${name}.commit`, raw('commit'), 'unknown')
+    const { command } = await this.#send(client, `${name}.commit`, raw('commit'), {
+      prepared: false,
+      applied: 'unknown',
+    })
     if (command === 'COMMIT') return
     throw new FencepostError(
       'transaction_aborted',
@@ -193,36 +235,34 @@ export class Database implements Db {
     )
   }
 
-  async #run<Row>(
-    client: pg.ClientBase,
-    name: string,
-    statement: Sql,
-    applied: 'no' | 'unknown',
-    prepared = false,
-  ): Promise<Row[]> {
-    const result = await this.#send(client, name, statement, applied, prepared)
-    return result.rows as Row[]
-  }
-
   async #send(
     client: pg.ClientBase,
     name: string,
     statement: Sql,
-    applied: 'no' | 'unknown',
-    prepared = false,
+    { prepared, applied, answerMs = this.#answerTimeoutMs }: Sending,
   ): Promise<pg.QueryResult> {
     if (this.#pausePoint !== undefined) {
       await this.#pausePoint({ statement: name, processId: (client as { processID?: number }).processID })
     }
     const { text } = statement
     try {
-      const query = { text, values: [...statement.values], types }
+      const query = {
+        text,
+        values: [...statement.values],
+        types,
+        query_timeout: Math.min(answerMs, this.#answerTimeoutMs),
+      }
       return await client.query(prepared ? { ...query, name: statementName(text) } : query)
     } catch (error) {
+      if (isUnanswered(error)) this.#trusted = new WeakSet()
       throw failure(error, name, applied)
     }
   }
 }
+
+const ofTransaction: Sending = { prepared: false, applied: 'no' }
+/** Nothing is left behind on a connection that is not ours. */
+const ofCaller: Sending = { ...ofTransaction, answerMs: 0 }
 
 async function repeated<T>(work: () => Promise<T>): Promise<T> {
   for (let left = repeats; ; left -= 1) {

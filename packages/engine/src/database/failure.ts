@@ -1,9 +1,15 @@
 import { FencepostError } from '../errors.ts'
 
-// Class 08 is connection trouble; the rest are: too many connections, and a server that stops, crashes or starts.
-const unavailable = /^(08...|53300|57P0[123])$/
-const socketCodes = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'ENOENT'])
-const driverMessages = /connection terminated|connection ended|timeout exceeded when trying to connect|not queryable/i
+// Class 08 is connection trouble; the rest are: too many connections, a server that stops, crashes, starts or has no
+// patience with an idle session, and one that only reads, which after a failover is no longer the one to talk to.
+const unavailable = /^(08...|53300|57P0[1235]|25006)$/
+const socket =
+  /^(ECONN(REFUSED|RESET|ABORTED)|EPIPE|ETIMEDOUT|E(HOST|NET)UNREACH|E(HOST|NET)DOWN|ENOTFOUND|EAI_AGAIN|ENOENT)$/
+// Short of space or memory; rolled back for the sake of others, more often than was repeated at once; a lock that was
+// not to be had; cancelled by somebody.
+const passing = /^(53...|40...|55P03|57014)$/
+const driverMessages =
+  /connection terminated|connection ended|timeout exceeded when trying to connect|not queryable|query read timeout/i
 
 /**
  * True for what is worth repeating at once, having been rolled back whole: a deadlock, a serialization failure, and a
@@ -41,13 +47,21 @@ export function failure(error: unknown, doing: string, applied: 'no' | 'unknown'
   )
 }
 
+/** True for what may be gone when the statement is sent again later. */
+export function mayPass(error: unknown): boolean {
+  return isConnectionLost(error) || passing.test(codeOf(error) ?? '')
+}
+
+/** True when a statement was not answered in its time. */
+export function isUnanswered(error: unknown): boolean {
+  return error instanceof Error && error.message === 'Query read timeout'
+}
+
 /** True when the connection is no good any more, or there was none to be had. */
 export function isConnectionLost(error: unknown): boolean {
   if (error instanceof FencepostError) return error.code === 'database_unavailable'
   const code = codeOf(error)
-  return (
-    (code !== undefined && (unavailable.test(code) || socketCodes.has(code))) || driverMessages.test(messageOf(error))
-  )
+  return (code !== undefined && (unavailable.test(code) || socket.test(code))) || driverMessages.test(messageOf(error))
 }
 
 function codeOf(error: unknown): string | undefined {

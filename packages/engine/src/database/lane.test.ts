@@ -68,6 +68,7 @@ test('a lane is closed with its database, and refuses what comes after', async (
     maxConnections: 1,
     preparedStatements: true,
     connectTimeoutMs: 10_000,
+    answerTimeoutMs: 120_000,
     onConnectionError: () => {},
   })
   const lane = database.lane()

@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { FencepostError } from '../errors.ts'
 import { failure, isConnectionLost } from './failure.ts'
 import { hangUp } from './hang-up.ts'
 
@@ -11,15 +12,19 @@ import { hangUp } from './hang-up.ts'
 export class Lane {
   readonly #config: pg.ClientConfig
   readonly #setUp: (client: pg.Client) => Promise<void>
+  readonly #onError: (error: Error) => void
   #current: Promise<pg.Client> | undefined
+  #closed = false
 
-  constructor(config: pg.ClientConfig, setUp: (client: pg.Client) => Promise<void>) {
+  constructor(config: pg.ClientConfig, setUp: (client: pg.Client) => Promise<void>, onError: (error: Error) => void) {
     this.#config = config
     this.#setUp = setUp
+    this.#onError = onError
   }
 
   /** Works with the connection, beside others who do: their statements are answered in the order they are sent. */
   async use<T>(name: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+    if (this.#closed) throw new FencepostError('engine_closed', `${name}: the worker that sends this has stopped.`)
     const current = this.#current ?? this.#open()
     let client: pg.Client
     try {
@@ -39,6 +44,7 @@ export class Lane {
 
   /** Waits for what is under way, then closes the connection. */
   async close(): Promise<void> {
+    this.#closed = true
     const current = this.#current
     if (current === undefined) return
     this.#forget(current)
@@ -54,7 +60,7 @@ export class Lane {
 
   async #connect(onEnd: () => void): Promise<pg.Client> {
     const client = new pg.Client({ ...this.#config, pipeline: true })
-    client.on('error', () => {}) // whoever waits for an answer is told
+    client.on('error', this.#onError) // whoever waits for an answer is told, too
     client.on('end', onEnd)
     try {
       await client.connect()

@@ -21,8 +21,9 @@ export function statementName(text: string): string {
 }
 
 /** Sets up a connection of ours. */
-export async function planOnce(client: pg.ClientBase): Promise<void> {
-  await client.query('set plan_cache_mode = force_generic_plan; set enable_seqscan = off')
+export async function planOnce(client: pg.ClientBase, answerTimeoutMs: number): Promise<void> {
+  const text = 'set plan_cache_mode = force_generic_plan; set enable_seqscan = off'
+  await client.query({ text, query_timeout: answerTimeoutMs } as pg.QueryConfig)
 }
 
 /** Columns to select where the rest of a transaction belongs to somebody else: he gets the planner as it usually is. */

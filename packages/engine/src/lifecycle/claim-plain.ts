@@ -7,6 +7,7 @@ import {
   claimsAllowed,
   claimValues,
   running,
+  usefulMs,
   waitedMs,
   type Claimed,
   type Claimer,
@@ -58,7 +59,7 @@ export async function claimPlain(
   from?: Place,
 ): Promise<{ claimed: Claimed[]; last: Place | undefined }> {
   const claimer = claimValues(options)
-  const rows = await db.query<Row>('claim', claimPlainStatement(db, options, from, claimer))
+  const rows = await db.query<Row>('claim', claimPlainStatement(db, options, from, claimer), usefulMs(options))
   rows.sort(inOrder) // they come as they lie in the table
   const last = rows.at(-1)
   return {

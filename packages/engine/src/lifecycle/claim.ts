@@ -64,7 +64,7 @@ interface ClaimedRow extends PlainRow {
 /** Claims up to `limit` due jobs of one queue, in the order (priority, run_after, submission). */
 export async function claim(db: Db, options: ClaimOptions): Promise<Claimed[]> {
   if (Object.keys(options.leases).length === 0 || options.limit < 1) return []
-  const rows = await db.query<ClaimedRow>('claim', claimStatement(db, options))
+  const rows = await db.query<ClaimedRow>('claim', claimStatement(db, options), usefulMs(options))
   return rows.map((row) => claimedFromRow(row, options))
 }
 
@@ -75,9 +75,16 @@ export async function claimByIds(
   options: Omit<ClaimOptions, 'queue' | 'limit'>,
 ): Promise<Claimed[]> {
   const statement = claimGiven(db.t, { ...claimValues(options), jobIds })
-  const rows = await db.query<ClaimedRow>('claim', statement)
+  const rows = await db.query<ClaimedRow>('claim', statement, usefulMs(options))
   return rows.map((row) => claimedFromRow(row, options))
 }
+
+/** How long the answer to a claim is worth waiting for: later, the leases of all that it may bring have passed. */
+export function usefulMs({ leases }: Pick<ClaimOptions, 'leases'>): number {
+  return Math.max(minUsefulMs, ...Object.values(leases))
+}
+
+const minUsefulMs = 1_000
 
 /** The statement, for the test that reads its plan. */
 export function claimStatement({ t }: Pick<Db, 't'>, options: ClaimOptions): Sql {

@@ -10,6 +10,10 @@ export interface Held extends Fence {
   slotKey?: string | undefined
 }
 
+/** How much of a lease a renewal may take: then there is time for another one, on another connection. */
+const answerShare = 1 / 4
+const minAnswerMs = 1_000
+
 /**
  * renew: one statement for all attempts of a process; the answer is those whose fence is lost.
  *
@@ -19,7 +23,8 @@ export interface Held extends Fence {
  */
 export async function renew(db: Db, held: readonly Held[]): Promise<Fence[]> {
   if (held.length === 0) return []
-  const rows = await db.query<{ attempt_id: string }>('renew', renewStatement(db, held))
+  const answerMs = Math.max(minAnswerMs, Math.min(...held.map(({ leaseMs }) => leaseMs)) * answerShare)
+  const rows = await db.query<{ attempt_id: string }>('renew', renewStatement(db, held), answerMs)
   const still = new Set(rows.map((row) => row.attempt_id))
   return held.filter(({ attemptId }) => !still.has(attemptId)).map(({ jobId, attemptId }) => ({ jobId, attemptId }))
 }

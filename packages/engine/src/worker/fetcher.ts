@@ -116,6 +116,8 @@ export class Fetcher {
       this.#fetching = undefined
       // What was announced while a claim was under way.
       if (this.#room() > 0) this.freed()
+      // It had no room: that may pass without anybody saying so.
+      if (this.#pollTimer === undefined && !this.#stopping) this.#pollIn(this.#jittered())
     })
   }
 
@@ -217,12 +219,21 @@ export class Fetcher {
   }
 
   async #schedulePoll(): Promise<void> {
-    const { pollMs, queues } = this.#options
     const dueMs = await this.#ports.msUntilDue().catch(() => undefined)
     if (this.#stopping) return
-    const jittered = pollMs * (0.75 + Math.random() / 2)
-    const delayMs = dueMs === undefined ? jittered : Math.min(jittered, Math.max(minDueMs, dueMs + 1))
+    const jittered = this.#jittered()
+    this.#pollIn(dueMs === undefined ? jittered : Math.min(jittered, Math.max(minDueMs, dueMs + 1)))
+  }
+
+  #jittered(): number {
+    return this.#options.pollMs * (0.75 + Math.random() / 2)
+  }
+
+  #pollIn(delayMs: number): void {
     clearTimeout(this.#pollTimer)
-    this.#pollTimer = setTimeout(() => this.look(queues), delayMs)
+    this.#pollTimer = setTimeout(() => {
+      this.#pollTimer = undefined
+      this.look(this.#options.queues)
+    }, delayMs)
   }
 }

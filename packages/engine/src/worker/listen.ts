@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { keepAliveMs } from '../database/database.ts'
 import { hangUp } from '../database/hang-up.ts'
 import type { Logger } from '../logger.ts'
 import { channelOf } from '../wake.ts'
@@ -44,6 +45,7 @@ export class ListenWakeUp implements WakeUp {
       connectionString: this.#url,
       application_name: 'fencepost listen',
       keepAlive: true,
+      keepAliveInitialDelayMillis: keepAliveMs,
       connectionTimeoutMillis: connectTimeoutMs,
     })
     this.#client = client

@@ -1,10 +1,12 @@
 import type { Attempt } from '../attempt/attempt.ts'
 import { childConflict } from '../attempt/fence.ts'
+import { renewAttempts } from '../attempt/renewals.ts'
 import type { Outcome } from '../attempt/settle.ts'
 import type { Context } from '../context.ts'
 import type { Engine } from '../engine.ts'
 import { Handlers } from './handlers.ts'
 import { judged, shutdownOutcome } from './judged.ts'
+import { logOutlivedGrace, logSettled, logStarted } from './log.ts'
 import { checkWorkOptions, type CheckedWorkOptions, type WorkOptions } from './options.ts'
 import { register } from './registry.ts'
 import { Renewer } from './renewer.ts'
@@ -100,7 +102,8 @@ async function runClaimed(
 ): Promise<WorkedOnce> {
   const { signal, graceMs } = options
   const operation = options.operations.find(({ name }) => name === attempt.claimed.operation)
-  const renewer = new Renewer((attempts) => engine.renew(attempts), context.logger)
+  const renewing = context.database.lane() // the handler may be using all connections of the pool
+  const renewer = new Renewer((attempts) => renewAttempts(context, renewing, attempts), context.logger)
   const settler = new Settler((settlements) => engine.settleAll(settlements), 1, context.logger)
   renewer.hold(attempt, claimedAt)
   const wakeUp = wakeUpOf(context, options)
@@ -110,16 +113,27 @@ async function runClaimed(
   // Fired while the job was being claimed: its handler need not begin.
   const ran: Promise<Outcome> = signal?.aborted
     ? Promise.resolve({ kind: 'released', reason: 'shutdown' })
-    : context.telemetry.running(attempt.claimed, () => handlers.execute(attempt))
+    : executed(context, handlers, attempt)
   const inTime = await Promise.race([ran, late])
-  if (inTime === undefined) await handlers.end(attempt) // before the job is anybody else's
+  if (inTime === undefined) await takeFrom(context, handlers, attempt)
   const outcome = inTime === undefined ? shutdownOutcome(operation) : judged(attempt, inTime, operation)
   const reported = await settler.report(attempt, outcome)
+  logSettled(context.logger, attempt, outcome, reported)
   stopped.dispose()
   renewer.drop(attempt)
   renewer.stop()
-  await wakeUp?.stop()
+  await Promise.all([wakeUp?.stop(), renewing.close()])
   return { outcome: await worked(engine, attempt, outcome, reported), jobId: attempt.jobId }
+}
+
+function executed(context: Context, handlers: Handlers, attempt: Attempt): Promise<Outcome> {
+  logStarted(context.logger, attempt)
+  return context.telemetry.running(attempt.claimed, () => handlers.execute(attempt))
+}
+
+async function takeFrom({ logger }: Context, handlers: Handlers, attempt: Attempt): Promise<void> {
+  logOutlivedGrace(logger, attempt)
+  await handlers.end(attempt) // before the job is anybody else's
 }
 
 // To no queue, and for nothing but cancels: without it they would be noticed at the next renewal.

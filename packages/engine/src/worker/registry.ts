@@ -18,6 +18,8 @@ export interface WorkerInfo {
 }
 
 const seenEveryMs = 10_000
+/** Saying so takes no time; a connection that has not answered by then is dead. */
+const answerMs = 5_000
 /** A worker not seen for this long is lost; one lost for a day is forgotten. */
 const lostAfterSeconds = 60
 const forgottenAfterSeconds = 86_400
@@ -41,15 +43,20 @@ export async function register(
         values (${worker.workerId}, ${hostname()}, ${process.pid}, ${version}, ${worker.operations}, ${worker.concurrency},
                 ${t.now}, ${t.now})
         on conflict (worker_id) do update set seen_at = excluded.seen_at`,
+        answerMs,
       )
     } catch (error) {
       logger.warn({ err: error }, 'worker_not_registered')
     }
   }
-  await announce()
-  const timer = setInterval(() => void announce(), seenEveryMs)
+  let announced = announce()
+  await announced
+  const timer = setInterval(() => {
+    announced = announce()
+  }, seenEveryMs)
   return async () => {
     clearInterval(timer)
+    await announced // or it would be back afterwards
     try {
       await database.query('unregister', sql`delete from ${t.workers} where worker_id = ${worker.workerId}`)
     } catch (error) {

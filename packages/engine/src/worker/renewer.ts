@@ -25,6 +25,9 @@ export class Renewer {
   readonly #logger: Logger
   readonly #held = new Map<string, Held>()
   #timer: NodeJS.Timeout | undefined
+  /** When it fires, by this process's steady clock. */
+  #tickAt = Infinity
+  #stopped = false
   #renewing = false
   #sentAt = 0
 
@@ -36,7 +39,7 @@ export class Renewer {
   /** `claimedAt` is performance.now() from before the claim was sent. */
   hold(attempt: Attempt, claimedAt: number): void {
     this.#held.set(attempt.attemptId, { attempt, renewedAt: claimedAt })
-    this.#timer ??= setTimeout(() => this.#tick(), intervalMs(attempt.claimed.leaseMs))
+    this.#tickWithin(attempt.claimed.leaseMs)
   }
 
   drop(attempt: Attempt): void {
@@ -56,12 +59,22 @@ export class Renewer {
   }
 
   stop(): void {
+    this.#stopped = true
     clearTimeout(this.#timer)
-    this.#timer = undefined
+  }
+
+  // As soon as the shortest lease wants it: one that comes later may be shorter than all before it.
+  #tickWithin(leaseMs: number): void {
+    const delayMs = intervalMs(leaseMs)
+    const at = performance.now() + delayMs
+    if (this.#stopped || at >= this.#tickAt) return
+    clearTimeout(this.#timer)
+    this.#tickAt = at
+    this.#timer = setTimeout(() => this.#tick(), delayMs)
   }
 
   #tick(): void {
-    this.#timer = undefined
+    this.#tickAt = Infinity
     if (this.#held.size === 0) return
     const now = performance.now()
     let shortestMs = Infinity
@@ -73,7 +86,7 @@ export class Renewer {
       oldest = Math.max(oldest, (now - Math.max(held.renewedAt, this.#sentAt)) / leaseMs)
     }
     if (oldest >= renewShare) void this.#renewAll()
-    this.#timer = setTimeout(() => this.#tick(), intervalMs(shortestMs))
+    this.#tickWithin(shortestMs)
   }
 
   // Not waited for by the clockwork above: a renewal that hangs must not keep handlers from being told.
@@ -88,6 +101,7 @@ export class Renewer {
       for (const one of held) one.renewedAt = sentAt
     } catch (error) {
       this.#logger.warn({ err: error, attempts: held.length }, 'leases_not_renewed')
+      this.#sentAt = 0 // try again soon
     } finally {
       this.#renewing = false
     }

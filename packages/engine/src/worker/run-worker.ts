@@ -1,7 +1,10 @@
 import type { Engine } from '../engine.ts'
+import { atMost } from './at-most.ts'
 import { exitCodeOf } from './once.ts'
 import type { WorkOptions } from './options.ts'
 import { stopOnSignals } from './stop-on-signals.ts'
+
+const patienceMs = 5_000
 
 /** A worker that is all its process does. */
 export interface RunWorkerOptions extends Omit<WorkOptions, 'signal'> {
@@ -21,7 +24,8 @@ export async function runWorker(engine: Engine, options: RunWorkerOptions = {}):
     await engine.work({ ...rest, signal: stop.signal })
     return 0
   } finally {
-    await engine.close()
+    // The process ends now, and its connections with it: a Postgres that does not answer must not hold it up.
+    await atMost(patienceMs, engine.close())
     stop.dispose()
   }
 }

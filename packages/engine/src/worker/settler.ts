@@ -1,12 +1,15 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Attempt } from '../attempt/attempt.ts'
 import type { Outcome } from '../attempt/settle.ts'
 import { Batches } from '../batches.ts'
-import { FencepostError } from '../errors.ts'
+import { mayPass } from '../database/failure.ts'
 import type { Settled } from '../lifecycle/outcome.ts'
 import type { Logger } from '../logger.ts'
 
 /** What became of an outcome: written, refused by the fence, or given up because it could not be written. */
-export type Reported = Settled | { settled: false; why: 'not_written' }
+export type Reported = Settled | typeof notWritten
+
+const notWritten = { settled: false, why: 'not_written' } as const
 
 interface Waiting {
   attempt: Attempt
@@ -18,6 +21,8 @@ type Write = (settlements: readonly { attempt: Attempt; outcome: Outcome }[]) =>
 
 const firstDelayMs = 50
 const maxDelayMs = 2_000
+/** How long a last try may take. */
+const lastTryMs = 1_000
 
 /**
  * Writes outcomes, many in one statement.
@@ -29,6 +34,8 @@ export class Settler {
   readonly #write: Write
   readonly #batches: Batches<Waiting>
   readonly #logger: Logger
+  readonly #unwritten = new Set<Waiting>()
+  readonly #hurry = new AbortController()
   #gaveUp = false
 
   constructor(write: Write, maxBatch: number, logger: Logger) {
@@ -40,18 +47,26 @@ export class Settler {
   /** Resolves when the outcome is committed, or refused, or given up. */
   report(attempt: Attempt, outcome: Outcome): Promise<Reported> {
     return new Promise((done) => {
-      this.#batches.add({ attempt, outcome, done })
+      const waiting = { attempt, outcome, done }
+      this.#unwritten.add(waiting)
+      this.#batches.add(waiting)
+      if (this.#gaveUp) abandonSoon(waiting)
     })
   }
 
-  /** Stops repeating: what cannot be written now is left to the leases. */
+  /** From now on everything is tried once more, and not for long: what is not written then is left to the leases. */
   giveUp(): void {
     this.#gaveUp = true
+    this.#hurry.abort()
+    for (const waiting of this.#unwritten) abandonSoon(waiting)
   }
 
   async #writeAll(some: readonly Waiting[]): Promise<void> {
     const reported = await this.#persistently(some)
-    for (const [nth, { done }] of some.entries()) done(reported[nth] as Reported)
+    for (const [nth, waiting] of some.entries()) {
+      this.#unwritten.delete(waiting)
+      waiting.done(reported[nth] as Reported)
+    }
   }
 
   async #persistently(some: readonly Waiting[]): Promise<Reported[]> {
@@ -59,13 +74,13 @@ export class Settler {
       try {
         return await this.#write(some)
       } catch (error) {
-        const away = error instanceof FencepostError && error.retryable
+        const passes = mayPass(error)
         this.#logger.error({ err: error, outcomes: some.length }, 'settlement_not_written')
         // One outcome that can never be written must not keep the others from being written.
-        if (!away && some.length > 1) return this.#oneByOne(some)
-        if (!away || this.#gaveUp) return some.map(() => ({ settled: false, why: 'not_written' }))
+        if (!passes && some.length > 1) return this.#oneByOne(some)
+        if (!passes || this.#gaveUp) return some.map(() => notWritten)
       }
-      await new Promise((resolve) => setTimeout(resolve, delayMs * (0.5 + Math.random())))
+      await sleep(delayMs * (0.5 + Math.random()), undefined, { signal: this.#hurry.signal }).catch(() => {})
     }
   }
 
@@ -74,4 +89,8 @@ export class Settler {
     for (const one of some) reported.push(...(await this.#persistently([one])))
     return reported
   }
+}
+
+function abandonSoon({ done }: Waiting): void {
+  setTimeout(() => done(notWritten), lastTryMs).unref() // does nothing to what is done by then
 }

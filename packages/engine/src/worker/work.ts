@@ -1,13 +1,18 @@
 import { Claims } from '../attempt/claims.ts'
+import { renewAttempts } from '../attempt/renewals.ts'
 import type { Context } from '../context.ts'
 import { sql } from '../database/sql.ts'
 import type { Engine } from '../engine.ts'
+import { atMost } from './at-most.ts'
+import { msUntilDue } from './due.ts'
 import { Handlers } from './handlers.ts'
 import { ListenWakeUp } from './listen.ts'
 import { checkWorkOptions, type CheckedWorkOptions, type WorkOptions } from './options.ts'
 import { register } from './registry.ts'
 import type { WakeUp } from './wake-up.ts'
 import { Worker } from './worker.ts'
+
+const patienceMs = 1_000
 
 /** Works until the signal fires; resolves when the database is tidy. */
 export async function work(context: Context, engine: Engine, options: WorkOptions): Promise<void> {
@@ -19,19 +24,21 @@ export async function work(context: Context, engine: Engine, options: WorkOption
   await handlers.start()
   const unregister = await register(context, { ...checked, workerId: engine.workerId, operations })
   const claims = new Claims(context, engine.workerId, () => engine.sweep())
-  const lane = context.database.lane()
+  const claiming = context.database.lane()
+  // Apart from the pool, too: handlers with transactions of their own may be using all of that.
+  const renewing = context.database.lane()
   const worker = new Worker(
     {
       claims: {
-        plain: (wanted, from) => claims.plain(lane, wanted, from),
+        plain: (wanted, from) => claims.plain(claiming, wanted, from),
         ofQueue: (wanted, ifNone) => claims.ofQueue(wanted, ifNone),
       },
       claimJobs: (jobIds, wanted) => engine.claimJobs(jobIds, wanted),
-      renew: (attempts) => engine.renew(attempts),
+      renew: (attempts) => renewAttempts(context, renewing, attempts),
       settleAll: (settlements) => engine.settleAll(settlements),
       sweep: () => engine.sweep(),
       passOn: (jobIds, mine) => passOn(context, jobIds, mine),
-      msUntilDue: () => msUntilDue(context),
+      msUntilDue: () => msUntilDue(context.database, checked.queues, operations),
       execute: (attempt) => context.telemetry.running(attempt.claimed, () => handlers.execute(attempt)),
       endHandler: (attempt) => handlers.end(attempt),
     },
@@ -43,7 +50,7 @@ export async function work(context: Context, engine: Engine, options: WorkOption
   if (!signal?.aborted) await new Promise((resolve) => signal?.addEventListener('abort', resolve, { once: true }))
   await worker.stop()
   await handlers.close()
-  await Promise.all([unregister(), lane.close()])
+  await atMost(patienceMs, Promise.all([unregister(), claiming.close(), renewing.close()])) // Postgres may not answer
 }
 
 /** How a worker with these options hears of work and of cancels; undefined when it does not. */
@@ -63,17 +70,4 @@ async function passOn({ database, wake }: Context, jobIds: readonly string[], mi
            and not operation = any(${mine}::text[])`,
   )
   wake.queues(others.map(({ queue }) => queue))
-}
-
-// Also what has just become due: it may have done so since the claim. What has been due for longer and was not claimed
-// is in somebody's way, and can wait for the ordinary look.
-async function msUntilDue({ database }: Context): Promise<number | undefined> {
-  const { t } = database
-  const [next] = await database.query<{ ms: number }>(
-    'next_due',
-    sql`select (extract(epoch from run_after - ${t.now}) * 1000)::double precision as ms from ${t.liveJobs}
-         where status = 'pending' and attempt_id is null and run_after > ${t.now} - interval '1 second'
-         order by run_after limit 1`,
-  )
-  return next?.ms
 }

@@ -3,8 +3,10 @@ import type { Outcome } from '../attempt/settle.ts'
 import type { Engine } from '../engine.ts'
 import type { Logger } from '../logger.ts'
 import type { Operation } from '../operation.ts'
+import { atMost } from './at-most.ts'
 import { Fetcher, type QueueClaims } from './fetcher.ts'
 import { judged, shutdownOutcome } from './judged.ts'
+import { logOutlivedGrace, logSettled, logStarted } from './log.ts'
 import type { CheckedWorkOptions } from './options.ts'
 import { Pace } from './pace.ts'
 import { PushedClaims } from './pushed.ts'
@@ -24,7 +26,7 @@ import type { WakeUp } from './wake-up.ts'
 export interface WorkerPorts {
   claims: QueueClaims
   claimJobs: Engine['claimJobs']
-  renew: Engine['renew']
+  renew: (attempts: readonly Attempt[]) => Promise<unknown>
   settleAll: Engine['settleAll']
   sweep: () => Promise<unknown>
   /** Tells other workers of those of these jobs that are due and of none of these operations. */
@@ -49,15 +51,21 @@ export class Worker {
   readonly #pushed: PushedClaims
   readonly #ready: Attempt[] = []
   readonly #running = new Map<Attempt, Promise<void>>()
+  /** Those of the running whose outcome is known, and being written. */
+  readonly #reported = new Set<Attempt>()
   readonly #fetcher: Fetcher
+  readonly #operationNames: readonly string[]
   #stopping = false
+  #stopped = false
   #sweepTimer: NodeJS.Timeout | undefined
+  #sweeping = false
 
   constructor(ports: WorkerPorts, options: CheckedWorkOptions, wakeUp: WakeUp | undefined, logger: Logger) {
     this.#ports = ports
     this.#options = options
     this.#logger = logger
     this.#wakeUp = wakeUp
+    this.#operationNames = options.operations.map(({ name }) => name)
     this.#pace = new Pace(options.maxBatch)
     this.#renewer = new Renewer((attempts) => ports.renew(attempts), logger)
     this.#settler = new Settler((settlements) => ports.settleAll(settlements), options.maxBatch, logger)
@@ -103,18 +111,16 @@ export class Worker {
     this.#stopping = true
     clearInterval(this.#sweepTimer)
     for (const attempt of this.#running.keys()) attempt.abort('shutdown')
-    const grace = new Promise((resolve) => setTimeout(resolve, this.#options.graceMs))
+    const graceEnds = performance.now() + this.#options.graceMs
+    const inGrace = (done: Promise<unknown>) => atMost(Math.max(0, graceEnds - performance.now()), done)
     // A claim under way may still bring jobs; a Postgres that hangs must not hold up the rest.
-    await Promise.race([grace, Promise.all([this.#wakeUp?.stop(), this.#fetcher.stop(), this.#pushed.stop()])])
+    await inGrace(Promise.all([this.#wakeUp?.stop(), this.#fetcher.stop(), this.#pushed.stop()]))
+    this.#stopped = true
     const unstarted = this.#ready.splice(0).map((attempt) => this.#giveBack(attempt, 'shutdown'))
-    await Promise.race([grace, Promise.all([...unstarted, ...this.#running.values()])])
+    await inGrace(Promise.all([...unstarted, ...this.#running.values()]))
     this.#settler.giveUp()
-    await Promise.all([...this.#running.keys()].map((attempt) => this.#takeFrom(attempt)))
+    await Promise.all([...this.#running].map(([attempt, ended]) => this.#takeFrom(attempt, ended)))
     this.#renewer.stop()
-  }
-
-  get #operationNames(): string[] {
-    return this.#options.operations.map(({ name }) => name)
   }
 
   /** How many jobs to claim now: none until it is worth a statement. */
@@ -126,6 +132,10 @@ export class Worker {
   }
 
   #accept(attempts: readonly Attempt[], claimedAt: number, start: 'now' | 'soon'): void {
+    if (this.#stopped) {
+      for (const attempt of attempts) void this.#giveBack(attempt, 'shutdown')
+      return
+    }
     for (const attempt of attempts) this.#renewer.hold(attempt, claimedAt)
     this.#ready.push(...attempts)
     if (start === 'now') this.#startReady()
@@ -141,22 +151,27 @@ export class Worker {
   }
 
   async #run(attempt: Attempt): Promise<void> {
-    const { jobId, attemptId, operation, attempts } = attempt.claimed
-    const names = { job_id: jobId, attempt_id: attemptId, operation }
-    this.#logger.debug?.({ ...names, attempt: attempts }, 'job_started')
-    const outcome = judged(attempt, await this.#ports.execute(attempt), this.#operationOf(attempt))
+    const outcome = await this.#outcomeOf(attempt)
     if (!this.#running.has(attempt)) return // taken from it at shutdown
+    this.#reported.add(attempt)
     const reported = await this.#settler.report(attempt, outcome)
-    const log = outcome.kind === 'failed' ? 'warn' : 'debug'
-    this.#logger[log]?.({ ...names, ...summaryOf(outcome), ...reported }, 'job_settled')
+    logSettled(this.#logger, attempt, outcome, reported)
     this.#end(attempt)
     // It may be due again at once, or before the next look.
     if (outcome.kind === 'failed' || outcome.kind === 'retry_later') this.#fetcher.look([attempt.claimed.queue])
   }
 
+  async #outcomeOf(attempt: Attempt): Promise<Outcome> {
+    // Lost, or cancelled, while it was held ready: its handler need not begin.
+    if (attempt.abortReason !== undefined) return { kind: 'released', reason: attempt.abortReason }
+    logStarted(this.#logger, attempt)
+    return judged(attempt, await this.#ports.execute(attempt), this.#operationOf(attempt))
+  }
+
   #end(attempt: Attempt): void {
     this.#renewer.drop(attempt)
     this.#running.delete(attempt)
+    this.#reported.delete(attempt)
     this.#pace.ended()
     this.#startReady()
     this.#pushed.freed()
@@ -170,10 +185,10 @@ export class Worker {
     this.#renewer.drop(attempt)
   }
 
-  async #takeFrom(attempt: Attempt): Promise<void> {
+  async #takeFrom(attempt: Attempt, ended: Promise<void>): Promise<void> {
+    if (this.#reported.has(attempt)) return ended // what it came to stands, whether that can still be written or not
     this.#running.delete(attempt)
-    const { jobId, attemptId, operation } = attempt.claimed
-    this.#logger.warn({ job_id: jobId, attempt_id: attemptId, operation }, 'handler_outlived_grace')
+    logOutlivedGrace(this.#logger, attempt)
     await this.#ports.endHandler(attempt) // before the job is anybody else's
     await this.#settler.report(attempt, shutdownOutcome(this.#operationOf(attempt)))
     this.#renewer.drop(attempt)
@@ -184,16 +199,14 @@ export class Worker {
   }
 
   async #sweep(): Promise<void> {
+    if (this.#sweeping) return
+    this.#sweeping = true
     try {
       await this.#ports.sweep()
     } catch (error) {
       this.#logger.warn({ err: error }, 'sweep_failed')
+    } finally {
+      this.#sweeping = false
     }
   }
-}
-
-/** What of an outcome belongs in a log line. */
-function summaryOf(outcome: Outcome): Record<string, unknown> {
-  const { kind } = outcome
-  return kind === 'failed' ? { outcome: kind, error: outcome.error, error_code: outcome.errorCode } : { outcome: kind }
 }

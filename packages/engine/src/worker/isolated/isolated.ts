@@ -4,6 +4,7 @@ import { storableText } from '../../check.ts'
 import type { Context } from '../../context.ts'
 import { FencepostError } from '../../errors.ts'
 import type { Operation } from '../../operation.ts'
+import { logOutlivedGrace } from '../log.ts'
 import type { HandlerProcess } from './handler-process.ts'
 import type { HandlerSettings } from './messages.ts'
 import { HandlerPool } from './pool.ts'
@@ -94,9 +95,8 @@ export class IsolatedHandlers {
     return reason === 'database_unreachable' ? Math.min(this.#graceMs, claimed.leaseMs * lastShare) : this.#graceMs
   }
 
-  async #killLate({ claimed }: Attempt, handlerProcess: HandlerProcess): Promise<void> {
-    const { jobId, attemptId, operation } = claimed
-    this.#logger.warn({ job_id: jobId, attempt_id: attemptId, operation }, 'handler_outlived_grace')
+  async #killLate(attempt: Attempt, handlerProcess: HandlerProcess): Promise<void> {
+    logOutlivedGrace(this.#logger, attempt)
     await handlerProcess.kill()
   }
 
@@ -110,7 +110,8 @@ export class IsolatedHandlers {
 }
 
 function settingsOf(context: Context, operations: readonly Operation[]): HandlerSettings {
-  const { operationsModule, maxConnections, connectTimeoutMs, preparedStatements } = context.handlerProcess
+  const { operationsModule, maxConnections, connectTimeoutMs, answerTimeoutMs, preparedStatements } =
+    context.handlerProcess
   const { maxPayloadBytes, staleMs, retentionMs } = context.limits
   const required = operations.map(({ name }) => name)
   if (operationsModule === undefined) {
@@ -127,6 +128,7 @@ function settingsOf(context: Context, operations: readonly Operation[]): Handler
     maxConnections,
     preparedStatements,
     connectTimeoutMs,
+    answerTimeoutMs,
     limits: { maxPayloadBytes, staleMs, retentionMs }, // and no more: not everything can be sent
     operationsModule,
     required,

@@ -25,6 +25,7 @@ export interface HandlerSettings {
   maxConnections: number
   preparedStatements: boolean
   connectTimeoutMs: number
+  answerTimeoutMs: number
   limits: EngineLimits
   /** The address of the module that exports the operations. */
   operationsModule: string

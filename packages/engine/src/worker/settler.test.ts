@@ -1,0 +1,73 @@
+import { describe, expect, test } from 'vitest'
+import { madeUpAttempt } from '../../test/attempts.ts'
+import type { Outcome } from '../attempt/settle.ts'
+import { failure } from '../database/failure.ts'
+import { silentLogger } from '../logger.ts'
+import { Settler } from './settler.ts'
+
+const completed: Outcome = { kind: 'completed', result: 'null', steps: [], chain: [] }
+const errorOf = (code: string) => failure(Object.assign(new Error(code), { code }), 'complete', 'unknown')
+
+/** A settler whose writes fail as given, one after another, and then land. */
+function settlerAfter(...failures: unknown[]) {
+  const tries: number[] = []
+  const settler = new Settler(
+    async (some) => {
+      tries.push(some.length)
+      if (tries.length <= failures.length) throw failures[tries.length - 1]
+      return some.map(() => ({ settled: true }))
+    },
+    10,
+    silentLogger,
+  )
+  return { settler, tries }
+}
+
+describe('an outcome is written again', () => {
+  test.each([
+    'ECONNREFUSED',
+    'ECONNRESET',
+    'EHOSTUNREACH',
+    'ENETUNREACH',
+    'ETIMEDOUT',
+    '08006',
+    '25006',
+    '40001',
+    '40P01',
+    '53100',
+    '53200',
+    '53300',
+    '55P03',
+    '57014',
+    '57P01',
+    '57P05',
+  ])('after %s', async (code) => {
+    const { settler, tries } = settlerAfter(errorOf(code))
+    expect(await settler.report(madeUpAttempt(), completed)).toEqual({ settled: true })
+    expect(tries).toEqual([1, 1])
+  })
+})
+
+test('an outcome that can never be written does not keep others from being written', async () => {
+  const { settler, tries } = settlerAfter(errorOf('22P05'), errorOf('22P05'))
+  const reports = [settler.report(madeUpAttempt(), completed), settler.report(madeUpAttempt(), completed)]
+  expect(await Promise.all(reports)).toEqual([{ settled: false, why: 'not_written' }, { settled: true }])
+  expect(tries).toEqual([2, 1, 1])
+})
+
+test('what waits to be repeated is tried once more, at once, when it is given up', async () => {
+  const away = errorOf('ECONNREFUSED')
+  const { settler, tries } = settlerAfter(away, away, away, away, away)
+  const report = settler.report(madeUpAttempt(), completed)
+  await expect.poll(() => tries.length).toBe(5) // the next would be a second later, and more
+  settler.giveUp()
+  expect(await report).toEqual({ settled: true })
+})
+
+test('what is not answered is given up', async () => {
+  const settler = new Settler(() => new Promise(() => {}), 10, silentLogger)
+  const before = settler.report(madeUpAttempt(), completed)
+  settler.giveUp()
+  const after = settler.report(madeUpAttempt(), completed)
+  expect(await Promise.all([before, after])).toEqual(Array(2).fill({ settled: false, why: 'not_written' }))
+})

@@ -1,0 +1,114 @@
+import type { Mutant } from './mutant.ts'
+
+const worker = 'packages/engine/src/worker'
+const isolated = `${worker}/isolated`
+const workerTest = (name: string) => `packages/engine/test/worker/${name}.test.ts`
+const signals = workerTest('signals')
+
+export const mutants: readonly Mutant[] = [
+  {
+    name: 'a short claim that never begins anew',
+    file: `${worker}/fetcher.ts`,
+    find: 'from?.until ?? startedAt + continueMs',
+    replace: 'Infinity',
+    tests: [workerTest('continuation')],
+  },
+  {
+    name: 'a claim for places that another one, under way, has taken',
+    file: `${worker}/worker.ts`,
+    find: 'this.inFlight - claiming',
+    replace: 'this.inFlight',
+    tests: [`${worker}/worker.test.ts`],
+  },
+  {
+    name: 'a handler process that does not look for its supervisor',
+    file: `${isolated}/watchdog.ts`,
+    find: 'if (process.ppid !== supervisor) killGroup(process.pid)',
+    replace: '',
+    tests: [signals],
+  },
+  {
+    name: 'an isolated handler that may go on after a cancel',
+    file: `${isolated}/isolated.ts`,
+    find: 'await handlerProcess.kill()',
+    replace: '',
+    tests: [`${isolated}/isolated.test.ts`],
+  },
+  {
+    name: 'a handler process whose end nobody reports',
+    file: `${isolated}/handler-process.ts`,
+    find: 'this.#done(outcome)\n  }\n\n  #done',
+    replace: '}\n\n  #done',
+    tests: [`${isolated}/isolated.test.ts`],
+  },
+  {
+    name: 'a second signal that is not heard',
+    file: `${worker}/stop-on-signals.ts`,
+    find: 'process.exit(128 + constants.signals[signal])',
+    replace: 'return',
+    tests: [signals],
+  },
+  {
+    name: 'a short lease that waits for the clock of a long one',
+    file: `${worker}/renewer.ts`,
+    find: 'this.#stopped || at >= this.#tickAt',
+    replace: 'this.#stopped || this.#tickAt !== Infinity',
+    tests: [`${worker}/renewer.test.ts`],
+  },
+  {
+    name: 'handlers that are not told that Postgres cannot be reached',
+    file: `${worker}/renewer.ts`,
+    find: "held.attempt.abort('database_unreachable')",
+    replace: '{}',
+    tests: [`${worker}/renewer.test.ts`],
+  },
+  {
+    name: 'renewals that wait for a connection of the pool',
+    file: `${worker}/work.ts`,
+    find: 'renewAttempts(context, renewing, attempts)',
+    replace: 'engine.renew(attempts)',
+    tests: [workerTest('busy-pool')],
+  },
+  {
+    name: 'an outcome that is written once or never',
+    file: `${worker}/settler.ts`,
+    find: 'const passes = mayPass(error)',
+    replace: 'const passes = false',
+    tests: [`${worker}/settler.test.ts`],
+  },
+  {
+    name: 'a shutdown that takes back what a handler came to',
+    file: `${worker}/worker.ts`,
+    find: 'if (this.#reported.has(attempt)) return ended',
+    replace: '',
+    tests: [workerTest('shutdown-outcomes')],
+  },
+  {
+    name: 'a claim that is answered too late and kept',
+    file: `${worker}/worker.ts`,
+    find: 'if (this.#stopped) {',
+    replace: 'if (false) {',
+    tests: [workerTest('shutdown-outcomes')],
+  },
+  {
+    name: 'a job that begins though it was cancelled before',
+    file: `${worker}/worker.ts`,
+    find: 'if (attempt.abortReason !== undefined) return {',
+    replace: 'if (false) return {',
+    tests: [workerTest('cancelled-while-ready')],
+  },
+  {
+    name: 'a worker without room that never looks again',
+    file: `${worker}/fetcher.ts`,
+    find: 'this.#pollIn(this.#jittered())',
+    replace: '{}',
+    tests: [`${worker}/fetcher.test.ts`],
+  },
+  {
+    name: 'idle connections that are trusted after one has died in silence',
+    file: 'packages/engine/src/database/database.ts',
+    find: 'if (isUnanswered(error)) this.#trusted = new WeakSet()',
+    replace: '',
+    tests: [workerTest('silent-postgres')],
+  },
+]
