@@ -3,10 +3,13 @@ import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { help, readOptions } from './src/options.mjs'
+import { writeTable } from './src/readme.mjs'
+import { endRefused, Refusal } from './src/refusal.mjs'
 
 /*
- * What `npm run bench` starts, on whatever Node is there: installs what the bench needs, builds the engine, and goes on
- * in the Node that every system is measured on.
+ * What `npm run bench` starts, on whatever Node is there: checks what is asked for, installs what the bench needs, builds
+ * the engine, and goes on in the Node that every system is measured on. Nothing imported here comes from npm.
  */
 
 const bench = fileURLToPath(new URL('.', import.meta.url))
@@ -14,21 +17,27 @@ const root = join(bench, '..')
 const leastNode = [22, 18] // graphile-worker's
 
 const asked = process.argv.slice(2)
-if (!asked.includes('--help')) {
+try {
+  const options = readOptions(asked)
+  if (options.help) process.stdout.write(help)
+  else if (options.table !== undefined) process.stdout.write(`Written: ${writeTable(options.table)}\n`)
+  else measure()
+} catch (error) {
+  endRefused(error)
+}
+
+function measure() {
   if (!isInstalled()) must('npm', ['ci', '--prefix', bench, '--no-audit', '--no-fund', '--loglevel=error'])
   if (!existsSync(join(root, 'node_modules/@fencepost/engine'))) must('npm', ['ci'])
   // Quick when nothing has changed; what is measured is what is in src/.
   must('npm', ['run', '--silent', 'build'])
-} else if (!isInstalled()) {
-  must('npm', ['ci', '--prefix', bench, '--no-audit', '--no-fund', '--loglevel=error'])
+  const child = spawn(measuringNode(), [join(bench, 'src/main.mjs'), ...asked], { stdio: 'inherit' })
+  // The child cleans up, and we end with it. A terminal sends Ctrl-C to the child as well, which takes it once.
+  for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
+    process.on(signal, () => child.kill(signal))
+  }
+  child.on('exit', (code, signal) => process.exit(code ?? (signal === 'SIGINT' ? 130 : 143)))
 }
-
-const child = spawn(measuringNode(), [join(bench, 'src/main.mjs'), ...asked], { stdio: 'inherit' })
-for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
-  // A terminal sends Ctrl-C to the child as well; it cleans up, and we end with it.
-  process.on(signal, () => signal === 'SIGINT' || child.kill(signal))
-}
-child.on('exit', (code, signal) => process.exit(code ?? (signal === 'SIGINT' ? 130 : 143)))
 
 /** True when what is installed is what the lockfile says. */
 function isInstalled() {
@@ -46,7 +55,9 @@ function measuringNode() {
   if (existsSync(pinned)) return pinned
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
   if (major > leastNode[0] || (major === leastNode[0] && minor >= leastNode[1])) return process.execPath
-  throw new Error(`There is no pinned Node for ${process.platform} ${process.arch}; run this with Node 22.18 or later.`)
+  throw new Refusal(
+    `There is no pinned Node for ${process.platform} ${process.arch}; run this with Node 22.18 or later.`,
+  )
 }
 
 function must(command, args) {

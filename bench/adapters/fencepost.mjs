@@ -26,7 +26,12 @@ export async function open({ url, poolSize, options }) {
     payload: /** @type {any} */ (anything),
     run: async ({ payload }) => defer(Array.from({ length: payload.children }, (_, nth) => child(job, { nth }))),
   })
-  const engine = await openEngine({ database: url, operations: [job, parent], maxConnections: poolSize })
+  const engine = await openEngine({
+    database: url,
+    operations: [job, parent],
+    maxConnections: poolSize,
+    ...(options.durableClaims === undefined ? {} : { durableClaims: options.durableClaims }),
+  })
   return {
     batch: 5000,
     setup: async () => {}, // opening it has migrated

@@ -30,6 +30,8 @@ export async function open({ url, poolSize }) {
     return made
   }
   const pgPool = pool(poolSize)
+  /** @type {pg.Pool | undefined} */
+  let workerPool
   const utils = await makeWorkerUtils({ pgPool, logger })
   const spec = (nth, startInSeconds) => ({
     identifier: 'job',
@@ -44,9 +46,16 @@ export async function open({ url, poolSize }) {
     enqueueWith: (client, nth) =>
       client.query('select graphile_worker.add_job($1, $2::json)', ['job', JSON.stringify({ nth })]),
     takeForDead: ({ workerIds }) => utils.forceUnlockWorkers(workerIds),
+    // Its runner has a pool of its own, empty at first; the others have connections from being opened.
+    getReady: async (profile) => {
+      const { maxPoolSize } = profiles[profile]
+      const made = (workerPool = pool(maxPoolSize))
+      const clients = await Promise.all(Array.from({ length: maxPoolSize }, () => made.connect()))
+      for (const client of clients) client.release()
+    },
     work: async (profile, handling) => {
       const preset = { worker: profiles[profile] }
-      const workerPool = pool(preset.worker.maxPoolSize)
+      workerPool ??= pool(preset.worker.maxPoolSize)
       const runner = await run({
         preset,
         pgPool: workerPool,
@@ -57,7 +66,7 @@ export async function open({ url, poolSize }) {
       })
       return async () => {
         await runner.stop()
-        await workerPool.end()
+        await workerPool?.end()
       }
     },
     close: async () => {

@@ -33,7 +33,7 @@ export async function open({ url, poolSize, options }) {
     setup: () =>
       boss.createQueue(queue, {
         partition: true,
-        notify: options.notify ?? true,
+        notify: true,
         ...(options.heartbeatSeconds === undefined ? {} : { heartbeatSeconds: options.heartbeatSeconds }),
       }),
     enqueueMany: (nths, startInSeconds) =>

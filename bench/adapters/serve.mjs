@@ -26,6 +26,7 @@ import { now } from '../src/clock.mjs'
  * @property {(nth: number) => Promise<unknown>} enqueueOne
  * @property {(client: pg.PoolClient, nth: number) => Promise<unknown>} [enqueueWith] inside the caller's transaction
  * @property {() => void} [committed] after the caller's commit
+ * @property {(profile: string) => Promise<unknown>} [getReady] opens the connections that `work` will use, before the clock
  * @property {(profile: string, handling: Handling) => Promise<() => Promise<void>>} work the answer stops it
  * @property {(children: number) => Promise<unknown>} [fanOut]
  * @property {(args: any) => Promise<unknown>} [takeForDead] an operator's verb, where no lease can be set
@@ -38,11 +39,13 @@ const verbs = {
   enqueue_single: ({ seconds, inFlight }) => pump(seconds, inFlight, (nth) => adapter.enqueueOne(nth)),
   enqueue_in_transaction: enqueueInTransaction,
   pulse,
+  get_ready: ({ profile }) => adapter.getReady?.(profile),
   work: async ({ profile, handler }) => {
     stopWork = await adapter.work(profile, handlingOf(handler))
   },
   handled: ({ count }) => new Promise((resolve) => waitHandled({ count, resolve })),
   starts: () => starts,
+  cpu_ms: cpuMs,
   finish: () => releaseHeld(),
   fan_out: ({ children }) => adapter.fanOut?.(children),
   take_for_dead: (args) => adapter.takeForDead?.(args),
@@ -187,9 +190,14 @@ function waitHandled(wait) {
 
 function checkHandled() {
   if (handled < wanted.count) return
-  const { user, system } = process.cpuUsage()
-  wanted.resolve({ handled, cpuMs: (user + system) / 1000 })
+  wanted.resolve(handled)
   wanted = { count: Infinity, resolve: () => {} }
+}
+
+/** The processor time of this process so far. */
+function cpuMs() {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
 }
 
 async function eachOf(items, atOnce, work) {

@@ -19,12 +19,15 @@ export class AdapterProcess {
   #nextId = 1
   /** @type {Map<number, { resolve: (value: any) => void, reject: (error: Error) => void }>} */
   #waiting = new Map()
-  #ready
   #ended
+  #gone = false
   #stderr = ''
 
   constructor(name, { url, poolSize = 10, options = {} }) {
     this.name = name
+    /** Resolves when it takes calls. */
+    this.ready = new Promise((resolve, reject) => this.#waiting.set(0, { resolve, reject }))
+    this.ready.catch(() => {}) // seen by whoever waits for it
     const argument = JSON.stringify({ name, url, poolSize, options })
     this.#child = spawn(process.execPath, [...nodeOptions(name), serve, argument], {
       stdio: ['pipe', 'pipe', 'pipe'],
@@ -36,21 +39,16 @@ export class AdapterProcess {
     this.#ended = new Promise((resolve) => {
       this.#child.on('close', (code, signal) => {
         running.delete(this.#child)
+        this.#gone = true
         this.#failAll(`${name} ended (${signal ?? code}). ${this.#stderr}`)
         resolve(undefined)
       })
     })
-    this.#ready = new Promise((resolve, reject) => this.#waiting.set(0, { resolve, reject }))
     createInterface({ input: this.#child.stdout }).on('line', (line) => this.#heard(line))
   }
 
-  static async start(name, options) {
-    const started = new AdapterProcess(name, options)
-    await started.#ready
-    return started
-  }
-
-  call(verb, args = {}) {
+  async call(verb, args = {}) {
+    if (this.#gone) throw new Error(`${this.name} has ended. ${this.#stderr}`)
     const id = this.#nextId++
     return new Promise((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject })

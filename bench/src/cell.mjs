@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { AdapterProcess } from './adapter-process.mjs'
 import { now } from './clock.mjs'
 import { connect, withClient } from './postgres.mjs'
+import { OutOfTime } from './within.mjs'
 
 const lookEveryMs = 2
 const stuckAfterMs = 60_000
@@ -11,6 +12,8 @@ const stuckAfterMs = 60_000
 export class Cell {
   /** @type {AdapterProcess[]} */
   #processes = []
+  /** Set when its time is over. @type {OutOfTime | undefined} */
+  #late
 
   /** @param {{ postgres: any, system: import('./systems.mjs').System, sizes: any, say: (text: string) => void }} given */
   constructor({ postgres, system, sizes, say }) {
@@ -40,8 +43,12 @@ export class Cell {
   }
 
   async start(options = {}) {
-    const started = await AdapterProcess.start(this.system.name, { url: this.url, ...options })
+    this.#checkTime()
+    const { adapter, options: always } = this.system
+    const all = { url: this.url, ...options, options: { ...always, ...options.options } }
+    const started = new AdapterProcess(adapter, all)
     this.#processes.push(started)
+    await started.ready
     return started
   }
 
@@ -58,6 +65,7 @@ export class Cell {
   }
 
   async query(text) {
+    this.#checkTime()
     return withClient(this.url, async (client) => (await client.query(text)).rows)
   }
 
@@ -67,25 +75,28 @@ export class Cell {
 
   /**
    * Works off what is there with one worker process. The clock runs from the order to work to the moment the database
-   * was first seen without an unfinished job.
+   * was first seen without an unfinished job; so does the count of processor time.
    */
   async drain(count, { profile = 'drain', handler = 'noop' } = {}) {
     const worker = await this.start()
     const client = await connect(this.url)
     try {
+      await worker.call('get_ready', { profile })
+      const workerCpuBefore = await worker.call('cpu_ms')
       const walBefore = await this.postgres.walPosition()
       const cpuBefore = this.postgres.cpuMs()
       const began = now()
       const working = worker.call('work', { profile, handler })
-      const { cpuMs } = await worker.call('handled', { count })
+      await worker.call('handled', { count })
       await working
       const ended = await this.#emptied(client)
+      const workerCpuMs = (await worker.call('cpu_ms')) - workerCpuBefore
       const serverCpuMs = cpuBefore === undefined ? undefined : this.postgres.cpuMs() - cpuBefore
       const walBytes = (await this.postgres.walPosition()) - walBefore
-      const { handled } = await worker.call('handled', { count: 0 })
+      const handled = await worker.call('handled', { count: 0 })
       if (handled !== count) throw new Error(`${this.system.name} ran ${handled} handlers for ${count} jobs.`)
       const ms = ended - began
-      return { ms, perSecond: (count / ms) * 1000, workerCpuMs: cpuMs, serverCpuMs, walBytesPerJob: walBytes / count }
+      return { ms, perSecond: (count / ms) * 1000, workerCpuMs, serverCpuMs, walBytesPerJob: walBytes / count }
     } finally {
       await client.end()
       await worker.end()
@@ -95,6 +106,7 @@ export class Cell {
   async #emptied(client) {
     const since = now()
     for (;;) {
+      this.#checkTime()
       const askedAt = now()
       const { rows } = await client.query(this.system.anyLeft)
       if (!rows[0].any_left) return askedAt
@@ -111,6 +123,7 @@ export class Cell {
     const worker = await this.start()
     const client = await connect(this.url)
     try {
+      await worker.call('get_ready', { profile: 'drain' })
       const before = (await client.query(this.system.left)).rows[0].left
       const began = now()
       const working = worker.call('work', { profile: 'drain', handler: 'noop' })
@@ -123,6 +136,21 @@ export class Cell {
       await client.end()
       await worker.kill() // it holds jobs of a backlog that nobody wants to see the end of
     }
+  }
+
+  /** Its time is over: whatever it waits for comes to nothing. */
+  expire(seconds) {
+    this.#late = new OutOfTime(seconds)
+    for (const one of this.#processes) one.signal('SIGKILL')
+  }
+
+  /** Why it ended: its own reason, or that it was out of time, of which the former is then only a consequence. */
+  reasonOf(error) {
+    return this.#late ?? error
+  }
+
+  #checkTime() {
+    if (this.#late !== undefined) throw this.#late
   }
 
   /** Ends what is still running and drops the database. */

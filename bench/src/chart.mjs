@@ -1,9 +1,9 @@
 // @ts-check
-import { number } from './table.mjs'
+import { cellText, number } from './table.mjs'
 
 /*
- * The chart of the README: a group of bars per row, each group on a scale of its own. No background and colours that
- * hold on white and on black; text takes the colour of the reader's scheme.
+ * The chart of the README: a group of bars per row, each group on a scale of its own. Text and background both take the
+ * reader's scheme: a page of the other scheme must not make the text vanish.
  */
 
 const shown = ['bulk', 'single_10', 'drain', 'drain_1ms', 'xmin_3', 'latency_p50', 'latency_p99']
@@ -14,19 +14,26 @@ const right = 90
 const barHeight = 13
 const groupGap = 18
 const top = 46
+const lineHeight = 18
+const margin = 12
 
-/** An SVG of the rows that are worth a picture. */
-export function chart(rows, systems, caption) {
+/** An SVG of the rows that are worth a picture, with lines of text below. */
+export function chart(rows, systems, captions) {
   const groups = rows.filter(({ key }) => shown.includes(key))
   const groupHeight = systems.length * (barHeight + 2) + groupGap
-  const height = top + groups.length * groupHeight + 24
+  const end = top + groups.length * groupHeight
+  const height = end + captions.length * lineHeight + margin
+  const around = `${-margin} ${-margin} ${width + 2 * margin} ${height + 2 * margin}`
   const parts = [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img" aria-label="${escape(caption)}">`,
-    `<style>text{font:12px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#1f2937}.dim{fill:#6b7280}.own{font-weight:600}`,
-    `@media(prefers-color-scheme:dark){text{fill:#e5e7eb}.dim{fill:#9ca3af}}</style>`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${around}" role="img" aria-label="${escape(captions.join('; '))}">`,
+    `<style>text{font:12px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#1f2937}.dim{fill:#6b7280}.own{font-weight:600}.page{fill:#ffffff}`,
+    `@media(prefers-color-scheme:dark){text{fill:#e5e7eb}.dim{fill:#9ca3af}.page{fill:#0d1117}}</style>`,
+    `<rect class="page" x="${-margin}" y="${-margin}" width="${width + 2 * margin}" height="${height + 2 * margin}" rx="6"/>`,
     ...legend(systems),
     ...groups.flatMap((row, nth) => group(row, systems, top + nth * groupHeight)),
-    `<text class="dim" x="0" y="${height - 6}">${escape(caption)}</text>`,
+    ...captions.map(
+      (caption, nth) => `<text class="dim" x="0" y="${end + (nth + 1) * lineHeight - 4}">${escape(caption)}</text>`,
+    ),
     '</svg>',
   ]
   return `${parts.join('\n')}\n`
@@ -46,23 +53,33 @@ function legend(systems) {
 }
 
 function group(row, systems, y) {
-  const values = systems.map(({ name }) => row.cells[name]).map((cell) => (cell.kind === 'measured' ? cell.median : 0))
-  const most = Math.max(...values, Number.MIN_VALUE)
+  const cells = systems.map(({ name }) => row.cells[name])
+  const lengths = cells.map(lengthOf)
+  const most = Math.max(...lengths, Number.MIN_VALUE)
   const middle = y + (systems.length * (barHeight + 2)) / 2
   return [
     `<text x="0" y="${middle - 2}">${escape(row.label)}</text>`,
     `<text class="dim" x="0" y="${middle + 13}">${row.unit}, ${row.better} is better</text>`,
     ...systems.flatMap((system, nth) => {
       const at = y + nth * (barHeight + 2)
-      const length = Math.max(1, ((width - left - right) * (values[nth] ?? 0)) / most)
+      const length = Math.max(1, ((width - left - right) * (lengths[nth] ?? 0)) / most)
       const own = system.name === 'fencepost' ? ' class="own"' : ' class="dim"'
-      const text = values[nth] ? number(values[nth]) : 'n/a'
       return [
         `<rect x="${left}" y="${at}" width="${length.toFixed(1)}" height="${barHeight}" rx="2" fill="${colours[nth]}"/>`,
-        `<text${own} x="${(left + length + 6).toFixed(1)}" y="${at + barHeight - 2}">${text}</text>`,
+        `<text${own} x="${(left + length + 6).toFixed(1)}" y="${at + barHeight - 2}">${escape(textOf(cells[nth], row))}</text>`,
       ]
     }),
   ]
+}
+
+function lengthOf(cell) {
+  if (cell.kind === 'measured') return cell.median
+  return cell.kind === 'over' ? cell.over : 0
+}
+
+function textOf(cell, { unit }) {
+  if (cell.kind === 'measured') return number(cell.median)
+  return cell.kind === 'over' ? `${cellText(cell)} ${unit}` : cellText(cell)
 }
 
 function escape(text) {

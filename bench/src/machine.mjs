@@ -10,6 +10,10 @@ export function machine() {
     memoryGb: Math.round(totalmem() / 2 ** 30),
     os: `${type()} ${release()}`,
     node: process.version,
-    loadBefore: Math.round((loadavg()[0] ?? 0) * 100) / 100,
   }
+}
+
+/** How many processes wanted the processor in the last minute, on average. */
+export function load() {
+  return Math.round((loadavg()[0] ?? 0) * 100) / 100
 }

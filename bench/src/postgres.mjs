@@ -16,7 +16,8 @@ export const settings = {
   checkpoint_timeout: '15min',
   autovacuum_naptime: '10s',
   random_page_cost: '1.1',
-  max_connections: '100',
+  max_connections: '200', // graphile-worker takes a connection per job at once and one more
+  track_io_timing: 'on',
 }
 
 /** One server for the whole bench, with a database per system that is made anew for every cell. */

@@ -26,26 +26,47 @@ import { readFileSync } from 'node:fs'
  * @property {Record<string, unknown>} defaultLease options of its adapter for leases and sweeps as it ships them
  * @property {Record<string, unknown>} shortLease options of its adapter for leases of a few seconds
  * @property {Record<string, unknown>} [flow] options of its adapter for jobs that depend on others
+ * @property {string} adapter the file of adapters/
+ * @property {Record<string, unknown>} [options] options of its adapter in every cell
+ * @property {string[]} [takesPartIn] the only workloads it is there for
+ * @property {string} [variantOf] it is another system with other options: shown in rows of that system's, and no peer
+ * @property {string} [refused] how many jobs have a late report of an earlier attempt refused; where that is kept
  * @property {string} [deadWorkers] where no lease can be set: the workers that an operator takes for dead
  */
 
+/** @type {System} */
+const fencepost = {
+  name: 'fencepost',
+  adapter: 'fencepost',
+  label: 'Fencepost',
+  version: versionIn('../../packages/engine/package.json'),
+  scale: 1,
+  keepsFinished: true,
+  left: 'select count(*)::integer as left from fencepost.live_jobs',
+  anyLeft: 'select exists (select from fencepost.live_jobs) as any_left',
+  attempts: `select job_id::text as id, concat_ws(' ', status, attempt_id, attempts) as attempt from fencepost.jobs`,
+  refused: `select count(distinct job_id)::integer as refused
+              from fencepost.job_events event join fencepost.jobs job using (job_id)
+             where event.event = 'job.fence_rejected' and event.fields ->> 'verb' = 'complete'
+               and event.attempt_id <> job.attempt_id`,
+  can: { enqueueInTransaction: true, fanOut: true },
+  defaultLease: {},
+  shortLease: { leaseMs: 2000, sweepMs: 500 },
+}
+
 /** @type {System[]} */
 export const systems = [
+  fencepost,
   {
-    name: 'fencepost',
-    label: 'Fencepost',
-    version: versionIn('../../packages/engine/package.json'),
-    scale: 1,
-    keepsFinished: true,
-    left: 'select count(*)::integer as left from fencepost.live_jobs',
-    anyLeft: 'select exists (select from fencepost.live_jobs) as any_left',
-    attempts: `select job_id::text as id, concat_ws(' ', status, attempt_id, attempts) as attempt from fencepost.jobs`,
-    can: { enqueueInTransaction: true, fanOut: true },
-    defaultLease: {},
-    shortLease: { leaseMs: 2000, sweepMs: 500 },
+    ...fencepost,
+    name: 'fencepost-durable',
+    options: { durableClaims: true },
+    takesPartIn: ['drain', 'latency'],
+    variantOf: 'fencepost',
   },
   {
     name: 'graphile-worker',
+    adapter: 'graphile-worker',
     label: 'graphile-worker',
     version: versionIn('../node_modules/graphile-worker/package.json'),
     scale: 1,
@@ -61,6 +82,7 @@ export const systems = [
   },
   {
     name: 'pg-boss',
+    adapter: 'pg-boss',
     label: 'pg-boss',
     version: versionIn('../node_modules/pg-boss/package.json'),
     scale: 1,
@@ -76,6 +98,7 @@ export const systems = [
   },
   {
     name: 'bullmq',
+    adapter: 'bullmq',
     label: 'BullMQ (Postgres)',
     version: versionIn('../node_modules/bullmq/package.json'),
     scale: 0.1,

@@ -12,8 +12,7 @@ export const bulk = {
     await cell.begin()
     await cell.settle()
     const { ms } = await cell.once('enqueue_bulk', { count })
-    const left = await cell.left()
-    if (left !== count) throw new Error(`${left} of ${count} jobs are there.`)
+    await checkThere(cell, count)
     return { bulk: (count / ms) * 1000 }
   },
 }
@@ -40,6 +39,7 @@ export const single = {
         { seconds: cell.sizes.singleSeconds, inFlight },
         { poolSize: Math.max(10, inFlight) },
       )
+      await checkThere(cell, count)
       values[`single_${inFlight}`] = (count / ms) * 1000
     }
     return values
@@ -65,8 +65,13 @@ export const inTransaction = {
       seconds: cell.sizes.singleSeconds,
       inFlight: 10,
     })
-    const left = await cell.left()
-    if (left !== count) throw new Error(`${left} of ${count} jobs are there.`)
+    await checkThere(cell, count)
     return { transaction: (count / ms) * 1000 }
   },
+}
+
+/** What was answered is in the database: no more and no less. */
+async function checkThere(cell, count) {
+  const left = await cell.left()
+  if (left !== count) throw new Error(`${left} jobs are there, and ${count} were answered.`)
 }

@@ -6,7 +6,6 @@ import { connect } from '../postgres.mjs'
 /** @typedef {import('../cell.mjs').Cell} Cell */
 
 const lookEveryMs = 10
-const capSeconds = 120
 
 export const fanOut = {
   name: 'fan-out',
@@ -15,7 +14,7 @@ export const fanOut = {
   applies: ({ can }) => can.fanOut,
   /** @param {Cell} cell */
   run: async (cell) => {
-    const { children } = cell.sizes
+    const { children, fanOutSeconds } = cell.sizes
     await cell.begin()
     await cell.settle()
     const options = { options: cell.system.flow ?? {} }
@@ -28,14 +27,14 @@ export const fanOut = {
     let askedAt = now()
     for (;;) {
       const { rows } = await client.query(cell.system.anyLeft)
-      if (!rows[0].any_left || askedAt - began > capSeconds * 1000) break
+      if (!rows[0].any_left || askedAt - began > fanOutSeconds * 1000) break
       await pause(lookEveryMs)
       askedAt = now()
     }
-    const { handled } = await worker.call('handled', { count: 0 })
+    const handled = await worker.call('handled', { count: 0 })
     await client.end()
     await Promise.all([worker.end(), producer.end()])
-    if (askedAt - began > capSeconds * 1000) return { fan_out: { over: capSeconds } }
+    if (askedAt - began > fanOutSeconds * 1000) return { fan_out: { over: fanOutSeconds } }
     if (handled < children) throw new Error(`${handled} of ${children} children ran.`)
     return { fan_out: (askedAt - began) / 1000 }
   },

@@ -17,7 +17,7 @@ export const backlog = {
       bar: { atLeast: 0.9, against: 'drain' },
     },
   ],
-  long: true,
+  applies: ({ name }, { backlogOfPeers }) => backlogOfPeers || name === 'fencepost',
   /** @param {Cell} cell */
   prepare: async (cell) => {
     await cell.begin()
@@ -40,7 +40,6 @@ export const crowd = {
   name: 'future-and-finished',
   title: 'drain beside many future and many finished jobs',
   rows: [{ key: 'crowd', label: 'drain beside future and finished jobs', unit: 'jobs/s', better: 'higher' }],
-  long: true,
   // The finished ones are made by finishing them; a system that keeps none only has the future ones.
   /** @param {Cell} cell */
   prepare: async (cell) => {
