@@ -2,7 +2,7 @@
 // Breaks the code on purpose, in every way that scripts/mutants/ names, and runs the tests that must notice.
 // Fails if a mutant survives. `node scripts/mutants.mjs <part of a name>` tries only some.
 import { spawn } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { openEmbeddedPostgres } from '@fencepost/engine'
 import ts from 'typescript'
@@ -14,6 +14,7 @@ const vitest = fileURLToPath(new URL('../node_modules/vitest/vitest.mjs', import
 
 const all = await loadMutants()
 const wanted = all.filter(({ name }) => name.includes(process.argv[2] ?? ''))
+if (wanted.length === 0) throw new Error(`No mutant is called ${process.argv[2]}; scripts/mutants/ has their names.`)
 // Two lanes, each with a server of its own that its runs share one after another.
 const servers = await Promise.all(
   Array.from({ length: 2 }, () => openEmbeddedPostgres({ temporary: true, durable: false })),
@@ -70,8 +71,9 @@ async function passes(mutant, url) {
 
 /** @returns {Promise<Mutant[]>} */
 async function loadMutants() {
-  const lists = ['engine', 'iceberg', 'server'].map(async (name) => {
-    const source = await readFile(new URL(`./mutants/${name}-mutants.ts`, import.meta.url), 'utf8')
+  const names = (await readdir(new URL('./mutants/', import.meta.url))).filter((name) => name.endsWith('-mutants.ts'))
+  const lists = names.map(async (name) => {
+    const source = await readFile(new URL(`./mutants/${name}`, import.meta.url), 'utf8')
     const { outputText } = ts.transpileModule(source, { compilerOptions: { module: ts.ModuleKind.ESNext } })
     const { mutants } = await import(`data:text/javascript,${encodeURIComponent(outputText)}`)
     return mutants

@@ -51,8 +51,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a short lease that waits for the clock of a long one',
     file: `${worker}/renewer.ts`,
-    find: 'this.#stopped || at >= this.#tickAt',
-    replace: 'this.#stopped || this.#tickAt !== Infinity',
+    find: 'leaseMs < this.#shortestMs',
+    replace: 'this.#shortestMs === Infinity',
     tests: [`${worker}/renewer.test.ts`],
   },
   {
@@ -79,7 +79,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a shutdown that takes back what a handler came to',
     file: `${worker}/worker.ts`,
-    find: 'if (this.#reported.has(attempt)) return ended',
+    find: 'if (this.#settler.isWriting(attempt)) return ended',
     replace: '',
     tests: [workerTest('shutdown-outcomes')],
   },
@@ -93,8 +93,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a job that begins though it was cancelled before',
     file: `${worker}/worker.ts`,
-    find: 'if (attempt.abortReason !== undefined) return {',
-    replace: 'if (false) return {',
+    find: 'if (attempt.abortReason === undefined) {',
+    replace: 'if (true) {',
     tests: [workerTest('cancelled-while-ready')],
   },
   {

@@ -203,16 +203,18 @@ export class Engine {
     settlements: readonly { attempt: Attempt; outcome: Outcome }[],
     write: () => Promise<Settled[]>,
   ): Promise<Settled[]> {
-    const reported = settlements.map(({ attempt }) => attempt.reporting())
+    for (const { attempt } of settlements) attempt.reporting()
     try {
       const answers = await write()
-      for (const [nth, { attempt, outcome }] of settlements.entries()) {
+      let nth = 0
+      for (const { attempt, outcome } of settlements) {
         if (answers[nth]?.settled) this.#context.telemetry.settled(attempt.claimed.operation, outcome.kind)
         else await attempt.letGo()
+        nth += 1
       }
       return answers
     } finally {
-      for (const done of reported) done()
+      for (const { attempt } of settlements) attempt.reporting()
     }
   }
 

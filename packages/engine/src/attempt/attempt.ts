@@ -76,12 +76,9 @@ export class Attempt {
     return this.#reports
   }
 
-  /** Notes that a report begins; call the answer when it has ended. */
-  reporting(): () => void {
+  /** Notes that a report begins, or that it has ended. */
+  reporting(): void {
     this.#reports += 1
-    return () => {
-      this.#reports += 1
-    }
   }
 
   /** Tells the handler to stop. The first reason stays. */
@@ -161,7 +158,7 @@ export class Attempt {
    */
   async complete<T>(work: (client: TransactionClient) => Promise<T>): Promise<T> {
     const chained = this.links.length
-    const reported = this.reporting() // a renewal that finds the job gone has not lost the fence
+    this.reporting() // a renewal that finds the job gone has not lost the fence
     try {
       const done = await completeWith(this.#context, this, work)
       if (done !== undefined) {
@@ -172,7 +169,7 @@ export class Attempt {
       this.#links?.splice(chained) // what was chained inside is taken back with everything else
       throw error
     } finally {
-      reported()
+      this.reporting()
     }
     await this.#written('complete', false)
     throw this.#fenceLost('the transaction')

@@ -9,23 +9,19 @@ import type { Context } from '../context.ts'
  * the process, and with it every other job it runs; here it fails the attempt that it belongs to, and nothing else.
  */
 
-interface Running {
-  fail: (error: unknown) => void
-}
+type Ended = (outcome: Outcome) => void
 
-const current = new AsyncLocalStorage<Running>()
+// With as few objects for each job as can be: there may be very many.
+const current = new AsyncLocalStorage<Ended>()
 let listeners = 0
 
 /** Runs the attempt's handler; the outcome is its own, or that of a rejection nobody handled. */
 export function executeHere(context: Context, attempt: Attempt): Promise<Outcome> {
-  return new Promise((resolve) => {
-    const running: Running = { fail: (error) => resolve(outcomeOfError(error)) }
-    void current.run(running, executeInto, resolve, context, attempt)
-  })
+  return new Promise((ended) => current.run(ended, executeInto, ended, context, attempt))
 }
 
-async function executeInto(resolve: (outcome: Outcome) => void, context: Context, attempt: Attempt): Promise<void> {
-  resolve(await execute(context, attempt))
+function executeInto(ended: Ended, context: Context, attempt: Attempt): void {
+  void execute(context, attempt).then(ended) // never rejects
 }
 
 /** Watches for rejections while a worker runs; the answer ends it. */
@@ -39,8 +35,8 @@ export function watchRejections(): () => void {
 }
 
 function onRejection(error: unknown): void {
-  const running = current.getStore()
-  if (running !== undefined) running.fail(error)
+  const ended = current.getStore()
+  if (ended !== undefined) ended(outcomeOfError(error))
   // Not a handler's: what Node would have done without us.
   else if (process.listenerCount('unhandledRejection') === 1) throw error
 }

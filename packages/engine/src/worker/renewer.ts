@@ -25,8 +25,8 @@ export class Renewer {
   readonly #logger: Logger
   readonly #held = new Map<string, Held>()
   #timer: NodeJS.Timeout | undefined
-  /** When it fires, by this process's steady clock. */
-  #tickAt = Infinity
+  /** The lease that the timer was set for; one that comes later may be shorter. */
+  #shortestMs = Infinity
   #stopped = false
   #renewing = false
   #sentAt = 0
@@ -38,8 +38,9 @@ export class Renewer {
 
   /** `claimedAt` is performance.now() from before the claim was sent. */
   hold(attempt: Attempt, claimedAt: number): void {
-    this.#held.set(attempt.attemptId, { attempt, renewedAt: claimedAt })
-    this.#tickWithin(attempt.claimed.leaseMs)
+    const { attemptId, leaseMs } = attempt.claimed
+    this.#held.set(attemptId, { attempt, renewedAt: claimedAt })
+    if (leaseMs < this.#shortestMs) this.#tickFor(leaseMs)
   }
 
   drop(attempt: Attempt): void {
@@ -63,18 +64,15 @@ export class Renewer {
     clearTimeout(this.#timer)
   }
 
-  // As soon as the shortest lease wants it: one that comes later may be shorter than all before it.
-  #tickWithin(leaseMs: number): void {
-    const delayMs = intervalMs(leaseMs)
-    const at = performance.now() + delayMs
-    if (this.#stopped || at >= this.#tickAt) return
+  #tickFor(leaseMs: number): void {
+    if (this.#stopped) return
     clearTimeout(this.#timer)
-    this.#tickAt = at
-    this.#timer = setTimeout(() => this.#tick(), delayMs)
+    this.#shortestMs = leaseMs
+    this.#timer = setTimeout(() => this.#tick(), intervalMs(leaseMs))
   }
 
   #tick(): void {
-    this.#tickAt = Infinity
+    this.#shortestMs = Infinity
     if (this.#held.size === 0) return
     const now = performance.now()
     let shortestMs = Infinity
@@ -86,7 +84,7 @@ export class Renewer {
       oldest = Math.max(oldest, (now - Math.max(held.renewedAt, this.#sentAt)) / leaseMs)
     }
     if (oldest >= renewShare) void this.#renewAll()
-    this.#tickWithin(shortestMs)
+    this.#tickFor(shortestMs)
   }
 
   // Not waited for by the clockwork above: a renewal that hangs must not keep handlers from being told.

@@ -34,7 +34,7 @@ export class Settler {
   readonly #write: Write
   readonly #batches: Batches<Waiting>
   readonly #logger: Logger
-  readonly #unwritten = new Set<Waiting>()
+  readonly #unwritten = new Map<Attempt, Waiting>()
   readonly #hurry = new AbortController()
   #gaveUp = false
 
@@ -48,7 +48,7 @@ export class Settler {
   report(attempt: Attempt, outcome: Outcome): Promise<Reported> {
     return new Promise((done) => {
       const waiting = { attempt, outcome, done }
-      this.#unwritten.add(waiting)
+      this.#unwritten.set(attempt, waiting)
       this.#batches.add(waiting)
       if (this.#gaveUp) abandonSoon(waiting)
     })
@@ -58,14 +58,20 @@ export class Settler {
   giveUp(): void {
     this.#gaveUp = true
     this.#hurry.abort()
-    for (const waiting of this.#unwritten) abandonSoon(waiting)
+    for (const waiting of this.#unwritten.values()) abandonSoon(waiting)
+  }
+
+  /** True from the report of an outcome until that is committed, refused or given up. */
+  isWriting(attempt: Attempt): boolean {
+    return this.#unwritten.has(attempt)
   }
 
   async #writeAll(some: readonly Waiting[]): Promise<void> {
     const reported = await this.#persistently(some)
-    for (const [nth, waiting] of some.entries()) {
-      this.#unwritten.delete(waiting)
-      waiting.done(reported[nth] as Reported)
+    for (let nth = 0; nth < some.length; nth += 1) {
+      const { attempt, done } = some[nth] as Waiting
+      this.#unwritten.delete(attempt)
+      done(reported[nth] as Reported)
     }
   }
 

@@ -51,8 +51,6 @@ export class Worker {
   readonly #pushed: PushedClaims
   readonly #ready: Attempt[] = []
   readonly #running = new Map<Attempt, Promise<void>>()
-  /** Those of the running whose outcome is known, and being written. */
-  readonly #reported = new Set<Attempt>()
   readonly #fetcher: Fetcher
   readonly #operationNames: readonly string[]
   #stopping = false
@@ -151,9 +149,15 @@ export class Worker {
   }
 
   async #run(attempt: Attempt): Promise<void> {
-    const outcome = await this.#outcomeOf(attempt)
-    if (!this.#running.has(attempt)) return // taken from it at shutdown
-    this.#reported.add(attempt)
+    let outcome: Outcome
+    if (attempt.abortReason === undefined) {
+      logStarted(this.#logger, attempt)
+      outcome = await this.#ports.execute(attempt)
+      if (!this.#running.has(attempt)) return // taken from it at shutdown
+      if (attempt.abortReason !== undefined) outcome = judged(attempt, outcome, this.#operationOf(attempt))
+    } else {
+      outcome = { kind: 'released', reason: attempt.abortReason } // lost, or cancelled, while it was held ready
+    }
     const reported = await this.#settler.report(attempt, outcome)
     logSettled(this.#logger, attempt, outcome, reported)
     this.#end(attempt)
@@ -161,17 +165,9 @@ export class Worker {
     if (outcome.kind === 'failed' || outcome.kind === 'retry_later') this.#fetcher.look([attempt.claimed.queue])
   }
 
-  async #outcomeOf(attempt: Attempt): Promise<Outcome> {
-    // Lost, or cancelled, while it was held ready: its handler need not begin.
-    if (attempt.abortReason !== undefined) return { kind: 'released', reason: attempt.abortReason }
-    logStarted(this.#logger, attempt)
-    return judged(attempt, await this.#ports.execute(attempt), this.#operationOf(attempt))
-  }
-
   #end(attempt: Attempt): void {
     this.#renewer.drop(attempt)
     this.#running.delete(attempt)
-    this.#reported.delete(attempt)
     this.#pace.ended()
     this.#startReady()
     this.#pushed.freed()
@@ -186,7 +182,7 @@ export class Worker {
   }
 
   async #takeFrom(attempt: Attempt, ended: Promise<void>): Promise<void> {
-    if (this.#reported.has(attempt)) return ended // what it came to stands, whether that can still be written or not
+    if (this.#settler.isWriting(attempt)) return ended // what it came to stands, whether that can still be written or not
     this.#running.delete(attempt)
     logOutlivedGrace(this.#logger, attempt)
     await this.#ports.endHandler(attempt) // before the job is anybody else's

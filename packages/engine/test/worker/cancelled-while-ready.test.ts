@@ -26,7 +26,9 @@ test('a job that is cancelled after it was claimed, and before it has begun, doe
   const some = (length: number, blocks: boolean) => Array.from({ length }, () => ({ payload: { blocks } }))
   // Quick ones first, so that the worker claims ahead of need; then those that hold up what it holds ready.
   await bed.engine.submitMany(handled, [...some(2_000, false), ...some(1_000, true)])
-  const engine = await bed.open()
+  const logged: string[] = []
+  const log = (_fields: object, message: string) => void logged.push(message)
+  const engine = await bed.open({ logger: { info: log, warn: log, error: log } })
   const stop = new AbortController()
   const worked = engine.work({ concurrency: 5, signal: stop.signal })
   const ready = async () =>
@@ -43,4 +45,5 @@ test('a job that is cancelled after it was claimed, and before it has begun, doe
   await worked
   expect(begun.has(cancelled)).toBe(false)
   expect(begun.size).toBe(2_999)
+  expect(logged).not.toContain('handler_outlived_grace') // nor does it keep its place
 })
