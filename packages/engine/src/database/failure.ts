@@ -36,9 +36,10 @@ export function failure(error: unknown, doing: string, applied: 'no' | 'unknown'
     )
   }
   if (!isConnectionLost(error)) return error
+  const why = isUnanswered(error) ? 'it did not answer in time' : messageOf(error)
   return new FencepostError(
     'database_unavailable',
-    `${doing}: Postgres could not be reached (${messageOf(error)}). ` +
+    `${doing}: Postgres could not be reached (${why}). ` +
       (applied === 'no'
         ? 'Nothing was written; try again.'
         : 'It is not known whether this was written: the connection broke while it ran. Repeating is safe for ' +

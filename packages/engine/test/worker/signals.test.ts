@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { sql } from '../../src/database/sql.ts'
 import { submitted } from '../bed.ts'
-import { busy, gated, hanging, stubborn } from './programs/operations.ts'
+import { busy, gated, gatedApart, hanging, stubborn } from './programs/operations.ts'
 import { expectGone, isAlive, workerBed } from './worker-bed.ts'
 
 const bed = workerBed()
@@ -9,30 +9,29 @@ const locks = () => bed.query('select job_id, attempt_id from fencepost.resource
 const held = async (jobId: string, event: string) =>
   expect.poll(async () => (await bed.events(jobId)).map((one) => one.event), { timeout: 15_000 }).toContain(event)
 
-describe('SIGTERM, while a handler blocks its thread for ever', () => {
-  test('gives its job back within 2 seconds, and no process is left', async () => {
-    const jobId = await submitted(bed.engine.submit(busy, {}, { lockKey: 'l' }))
+describe('a signal, while a handler blocks its thread for ever', () => {
+  /** Runs a worker until the job has begun, sends it the signal, and sees that it and the handler are gone in time. */
+  const stopped = async (jobId: string, signal: NodeJS.Signals) => {
     const worker = bed.run()
     const pid = await bed.begun(jobId)
     const since = performance.now()
-    worker.kill('SIGTERM')
+    worker.kill(signal)
     expect(await worker.ended).toEqual({ code: 0, signal: null })
     expect(performance.now() - since).toBeLessThan(2_000)
     expect(isAlive(pid)).toBe(false)
+  }
+
+  test.each(['SIGTERM', 'SIGINT'] as const)('%s gives its job back within 2 seconds', async (signal) => {
+    const jobId = await submitted(bed.engine.submit(busy, {}, { lockKey: 'l' }))
+    await stopped(jobId, signal)
     expect(await bed.engine.get(jobId)).toMatchObject({ status: 'pending', attempts: 0 })
     expect(await locks()).toEqual([{ job_id: expect.anything(), attempt_id: null }]) // the job's, for its next attempt
     expect(await bed.engine.workers()).toEqual([])
   })
 
-  test('fails its job within 2 seconds where that is wanted, and frees the lock', async () => {
+  test('SIGTERM fails its job within 2 seconds where that is wanted, and frees the lock', async () => {
     const jobId = await submitted(bed.engine.submit(stubborn, {}, { lockKey: 'l' }))
-    const worker = bed.run()
-    const pid = await bed.begun(jobId)
-    const since = performance.now()
-    worker.kill('SIGTERM')
-    expect(await worker.ended).toEqual({ code: 0, signal: null })
-    expect(performance.now() - since).toBeLessThan(2_000)
-    expect(isAlive(pid)).toBe(false)
+    await stopped(jobId, 'SIGTERM')
     expect(await bed.engine.get(jobId)).toMatchObject({ status: 'failed', error: 'Worker received SIGTERM' })
     expect(await locks()).toEqual([])
   })
@@ -78,9 +77,12 @@ describe('a worker that is killed', () => {
 })
 
 describe('a worker that is stopped past its lease and goes on', () => {
-  test('writes nothing: the job is done once, by another', async () => {
+  test.each([
+    ['writes nothing: the job is done once, by another', gated],
+    ['nor does its handler process, which was not stopped', gatedApart],
+  ])('%s', async (_fact, operation) => {
     const gate = await bed.hold((db) => db.query('gate', sql`select pg_advisory_xact_lock(1)`))
-    const jobId = await submitted(bed.engine.submit(gated, {}))
+    const jobId = await submitted(bed.engine.submit(operation, {}))
     const stopped = bed.run()
     await bed.begun(jobId)
     const stale = (await bed.engine.get(jobId))?.attemptId
@@ -100,7 +102,7 @@ describe('a worker that is stopped past its lease and goes on', () => {
     expect(await bed.query('select * from ledger')).toEqual([{ job_id: jobId, what: 'written' }])
     const byStale = (await bed.events(jobId)).filter(({ attemptId }) => attemptId === stale)
     expect(new Set(byStale.map(({ event }) => event))).toEqual(
-      new Set(['job.started', 'gated.begun', 'job.expired', 'job.fence_rejected']),
+      new Set(['job.started', `${operation.name}.begun`, 'job.expired', 'job.fence_rejected']),
     )
   })
 })

@@ -140,19 +140,21 @@ export const hanging = operation('hanging', {
   },
 })
 
+async function waitAtGate({ attempt }: { attempt: Attempt }) {
+  const client = new pg.Client({ connectionString: process.env['DATABASE_URL'] })
+  await client.connect()
+  await begun(attempt)
+  await client.query('select pg_advisory_lock_shared(1)')
+  await client.end()
+  await attempt.transaction((own) => own.query('insert into ledger values ($1, $2)', [attempt.jobId, 'written']))
+  return { attempt: attempt.attemptId }
+}
+
 /** Waits at a gate, in the worker's own process, and then writes to the ledger. */
-export const gated = operation('gated', {
-  payload,
-  run: async ({ attempt }) => {
-    const client = new pg.Client({ connectionString: process.env['DATABASE_URL'] })
-    await client.connect()
-    await begun(attempt)
-    await client.query('select pg_advisory_lock_shared(1)')
-    await client.end()
-    await attempt.transaction((own) => own.query('insert into ledger values ($1, $2)', [attempt.jobId, 'written']))
-    return { attempt: attempt.attemptId }
-  },
-})
+export const gated = operation('gated', { payload, run: waitAtGate })
+
+/** The same in a process of its own. */
+export const gatedApart = operation('gated_apart', { payload, isolation: 'process', run: waitAtGate })
 
 export const failing = operation('failing', {
   payload,
@@ -193,5 +195,6 @@ export const operations = [
   deferring,
   hanging,
   gated,
+  gatedApart,
   failing,
 ]
