@@ -8,7 +8,7 @@ export function machine() {
     cpu: first?.model.trim() ?? 'unknown',
     cores: cpus().length,
     memoryGb: Math.round(totalmem() / 2 ** 30),
-    os: `${type()} ${release()}`,
+    os: `${type()} ${release().split('-')[0]}`,
     node: process.version,
   }
 }
