@@ -64,14 +64,14 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a renewal takes a completion by the handler for a lost fence',
-    file: 'packages/engine/src/engine.ts',
+    file: `${attempt}/renewals.ts`,
     find: 'attempt.completed === undefined && ',
     replace: '',
     tests: [race('attempt-complete')],
   },
   {
     name: 'a renewal takes a completion in another process for a lost fence',
-    file: 'packages/engine/src/engine.ts',
+    file: `${attempt}/renewals.ts`,
     find: ' && !completed.has(attempt.attemptId)',
     replace: '',
     tests: [race('attempt-complete')],
@@ -121,8 +121,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a broken connection for claims that is kept',
     file: 'packages/engine/src/database/lane.ts',
-    find: 'if (isConnectionLost(error)) this.#forget(current)',
-    replace: '',
+    find: 'if (isConnectionLost(error)) {',
+    replace: 'if (false) {',
     tests: ['packages/engine/src/database/lane.test.ts'],
   },
   {

@@ -64,6 +64,7 @@ export class Database implements Db {
   readonly #pausePoint: PausePoint | undefined
   readonly #prepared: boolean
   readonly #answerTimeoutMs: number
+  readonly #setUpMs: number
   readonly #connection: pg.ClientConfig
   readonly #lanes = new Set<Lane>()
   readonly #onConnectionError: (error: Error) => void
@@ -77,6 +78,7 @@ export class Database implements Db {
     this.#pausePoint = options.pausePoint
     this.#prepared = options.preparedStatements
     this.#answerTimeoutMs = options.answerTimeoutMs
+    this.#setUpMs = Math.min(options.connectTimeoutMs, options.answerTimeoutMs)
     this.#onWritten = options.onWritten
     this.#connection = {
       connectionString: options.url,
@@ -139,13 +141,22 @@ export class Database implements Db {
       try {
         value = await work(this.#on(client, { ...ofTransaction, prepared: this.#prepared }), client)
       } catch (error) {
-        await client.query('rollback').catch(() => {}) // a broken connection has rolled back by itself
+        if (!isConnectionLost(error)) await this.#rollBack(client)
         throw error
       }
       await this.#commit(client, name)
       this.#onWritten?.()
       return value
     })
+  }
+
+  async #rollBack(client: pg.PoolClient): Promise<void> {
+    try {
+      const rollback = { text: 'rollback', query_timeout: this.#answerTimeoutMs }
+      await client.query(rollback)
+    } catch (error) {
+      client.emit('error', error) // broken: it has rolled back by itself, or will, and nobody gets it again
+    }
   }
 
   /** The caller's client: what runs here commits, or not, with the caller's transaction. */
@@ -173,7 +184,7 @@ export class Database implements Db {
   }
 
   async #setUp(client: pg.ClientBase): Promise<void> {
-    if (this.#prepared) await planOnce(client, this.#answerTimeoutMs)
+    if (this.#prepared) await planOnce(client, this.#setUpMs)
   }
 
   async #query<Row>(

@@ -61,6 +61,17 @@ test('a connection that Postgres has said goodbye to is used no more, before it 
   await lane.close()
 })
 
+test('a connection that turns out to be one to a server that only reads is left, and closed', async () => {
+  const lane = bed.database.lane()
+  const [before] = await lane.query<{ pid: number }>('before', backend)
+  const readOnly = raw(`do $$ begin raise exception using errcode = 'read_only_sql_transaction'; end $$`)
+  await expect(lane.query('write', readOnly)).rejects.toMatchObject({ code: 'database_unavailable' })
+  await expect.poll(() => bed.query(`select from pg_stat_activity where pid = ${before?.pid}`)).toHaveLength(0)
+  const [after] = await lane.query<{ pid: number }>('after', backend)
+  expect(after?.pid).not.toBe(before?.pid)
+  await lane.close()
+})
+
 test('a lane is closed with its database, and refuses what comes after', async () => {
   const database = new Database({
     url: bed.url,

@@ -37,7 +37,11 @@ export class Lane {
       return await work(client)
     } catch (error) {
       // Postgres says goodbye in answer to a statement, and hangs up a moment later: nobody may get this one meanwhile.
-      if (isConnectionLost(error)) this.#forget(current)
+      // One that only reads does not hang up.
+      if (isConnectionLost(error)) {
+        this.#forget(current)
+        void hangUp(client)
+      }
       throw error
     }
   }

@@ -1,6 +1,8 @@
 import type { Db } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
 
+/** Not knowing costs less than waiting: nothing is claimed meanwhile. */
+const answerMs = 5_000
 /** How many jobs to look at, of whichever queue, for one that this worker could run. */
 const maxLookedAt = 1_000
 
@@ -24,6 +26,7 @@ export async function msUntilDue(
                  order by run_after limit ${maxLookedAt}::integer) soonest
          where queue = any(${queues}::text[]) and operation = any(${operations}::text[])
          order by run_after limit 1`,
+    answerMs,
   )
   return next?.ms
 }

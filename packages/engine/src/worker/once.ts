@@ -4,6 +4,7 @@ import { renewAttempts } from '../attempt/renewals.ts'
 import type { Outcome } from '../attempt/settle.ts'
 import type { Context } from '../context.ts'
 import type { Engine } from '../engine.ts'
+import { atMost } from './at-most.ts'
 import { Handlers } from './handlers.ts'
 import { judged, shutdownOutcome } from './judged.ts'
 import { logOutlivedGrace, logSettled, logStarted } from './log.ts'
@@ -13,6 +14,8 @@ import { Renewer } from './renewer.ts'
 import { Settler, type Reported } from './settler.ts'
 import type { WakeUp } from './wake-up.ts'
 import { wakeUpOf } from './work.ts'
+
+const patienceMs = 1_000
 
 /** How one job is claimed and run. */
 export type WorkOnceOptions = Pick<WorkOptions, 'operations' | 'queues' | 'signal' | 'graceMs' | 'wakeUp'>
@@ -70,7 +73,7 @@ export async function workOnce(context: Context, engine: Engine, options: WorkOn
       concurrency: 1,
     })
     const worked = await runClaimed(context, engine, checked, handlers, found)
-    await unregister()
+    await atMost(patienceMs, unregister()) // Postgres may not answer
     return worked
   } finally {
     await handlers.close()
@@ -122,7 +125,7 @@ async function runClaimed(
   stopped.dispose()
   renewer.drop(attempt)
   renewer.stop()
-  await Promise.all([wakeUp?.stop(), renewing.close()])
+  await atMost(patienceMs, Promise.all([wakeUp?.stop(), renewing.close()]))
   return { outcome: await worked(engine, attempt, outcome, reported), jobId: attempt.jobId }
 }
 

@@ -58,7 +58,8 @@ export async function register(
     clearInterval(timer)
     await announced // or it would be back afterwards
     try {
-      await database.query('unregister', sql`delete from ${t.workers} where worker_id = ${worker.workerId}`)
+      const own = sql`delete from ${t.workers} where worker_id = ${worker.workerId}`
+      await database.query('unregister', own, answerMs)
     } catch (error) {
       logger.warn({ err: error }, 'worker_not_unregistered')
     }

@@ -55,6 +55,19 @@ test('an outcome that can never be written does not keep others from being writt
   expect(tries).toEqual([2, 1, 1])
 })
 
+test('outcomes that are too much for one statement are written one by one', async () => {
+  const tries: number[] = []
+  const write = async (some: readonly unknown[]): Promise<{ settled: true }[]> => {
+    tries.push(some.length)
+    if (some.length > 1) throw errorOf('57014')
+    return some.map(() => ({ settled: true }))
+  }
+  const settler = new Settler(write, 10, silentLogger)
+  const reports = [settler.report(madeUpAttempt(), completed), settler.report(madeUpAttempt(), completed)]
+  expect(await Promise.all(reports)).toEqual([{ settled: true }, { settled: true }])
+  expect(tries).toEqual([2, 2, 2, 1, 1])
+})
+
 test('what waits to be repeated is tried once more, at once, when it is given up', async () => {
   const away = errorOf('ECONNREFUSED')
   const { settler, tries } = settlerAfter(away, away, away, away, away)

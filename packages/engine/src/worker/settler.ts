@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Attempt } from '../attempt/attempt.ts'
 import type { Outcome } from '../attempt/settle.ts'
 import { Batches } from '../batches.ts'
-import { mayPass } from '../database/failure.ts'
+import { isConnectionLost, mayPass } from '../database/failure.ts'
 import type { Settled } from '../lifecycle/outcome.ts'
 import type { Logger } from '../logger.ts'
 
@@ -21,6 +21,9 @@ type Write = (settlements: readonly { attempt: Attempt; outcome: Outcome }[]) =>
 
 const firstDelayMs = 50
 const maxDelayMs = 2_000
+/** How often to write many outcomes in one statement, or one, where Postgres can be reached. */
+const triesTogether = 3
+const triesAlone = 30
 /** How long a last try may take. */
 const lastTryMs = 1_000
 
@@ -76,15 +79,17 @@ export class Settler {
   }
 
   async #persistently(some: readonly Waiting[]): Promise<Reported[]> {
-    for (let delayMs = firstDelayMs; ; delayMs = Math.min(maxDelayMs, delayMs * 2)) {
+    for (let tries = 1, delayMs = firstDelayMs; ; tries += 1, delayMs = Math.min(maxDelayMs, delayMs * 2)) {
       try {
         return await this.#write(some)
       } catch (error) {
         const passes = mayPass(error)
         this.#logger.error({ err: error, outcomes: some.length }, 'settlement_not_written')
-        // One outcome that can never be written must not keep the others from being written.
-        if (!passes && some.length > 1) return this.#oneByOne(some)
-        if (!passes || this.#gaveUp) return some.map(() => notWritten)
+        // One outcome that can never be written must not keep the others from being written; nor may all of them together
+        // be too much for Postgres, for ever.
+        const refused = isConnectionLost(error) ? 0 : tries
+        if (some.length > 1 && (!passes || refused >= triesTogether)) return this.#oneByOne(some)
+        if (!passes || this.#gaveUp || refused >= triesAlone) return some.map(() => notWritten)
       }
       await sleep(delayMs * (0.5 + Math.random()), undefined, { signal: this.#hurry.signal }).catch(() => {})
     }

@@ -117,7 +117,7 @@ export class Worker {
     const unstarted = this.#ready.splice(0).map((attempt) => this.#giveBack(attempt, 'shutdown'))
     await inGrace(Promise.all([...unstarted, ...this.#running.values()]))
     this.#settler.giveUp()
-    await Promise.all([...this.#running].map(([attempt, ended]) => this.#takeFrom(attempt, ended)))
+    await Promise.all([...unstarted, ...[...this.#running].map(([attempt, ended]) => this.#takeFrom(attempt, ended))])
     this.#renewer.stop()
   }
 

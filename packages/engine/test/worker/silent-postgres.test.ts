@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import type { PausePoint } from '../../src/database/database.ts'
+import { Database, type PausePoint } from '../../src/database/database.ts'
+import { raw } from '../../src/database/sql.ts'
 import { operation, type Run } from '../../src/operation.ts'
 import type { EngineOptions } from '../../src/options.ts'
 import { openBed, submitted, type Bed } from '../bed.ts'
@@ -129,5 +130,42 @@ describe('a worker whose connections fall silent', () => {
     await worked
     expect(await bed.engine.get(jobId)).toMatchObject({ status: 'running', attempts: 1 })
     letGo()
+  })
+})
+
+describe('a transaction whose connection falls silent', () => {
+  const open = () =>
+    new Database({
+      url: proxy.url,
+      schema: 'fencepost',
+      maxConnections: 1,
+      preparedStatements: true,
+      connectTimeoutMs: 10_000,
+      answerTimeoutMs: 300,
+      onConnectionError: () => {},
+    })
+  const one = raw('select 1')
+
+  test('is given up, and its connection used no more', async () => {
+    const database = open()
+    const done = database.transaction('silent', async (db) => {
+      await db.query('first', one)
+      proxy.fallSilent()
+      await db.query('second', one)
+    })
+    await expect(done).rejects.toMatchObject({ code: 'database_unavailable', details: { applied: 'no' } })
+    expect(await database.query('after', one)).toHaveLength(1)
+    await database.close()
+  })
+
+  test('is given up for the reason it had, where that is another', async () => {
+    const database = open()
+    const done = database.transaction('silent', async () => {
+      proxy.fallSilent()
+      throw new Error('changed my mind')
+    })
+    await expect(done).rejects.toThrow('changed my mind')
+    expect(await database.query('after', one)).toHaveLength(1)
+    await database.close()
   })
 })
