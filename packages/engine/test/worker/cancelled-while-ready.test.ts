@@ -37,7 +37,7 @@ test('a job that is cancelled after it was claimed, and before it has begun, doe
   await expect.poll(() => begun.size).toBe(2_005)
   const cancelled = (await ready())[0]?.jobId ?? ''
   await bed.engine.cancel(cancelled)
-  await bed.query(`select pg_sleep(0.2)`) // for the worker to hear of it
+  await bed.query(`select pg_sleep(1)`) // for the worker to hear of it
   letGo()
   await expect.poll(() => bed.engine.list({ status: 'pending', limit: 1 }), { timeout: 20_000 }).toEqual([])
   await expect.poll(() => bed.engine.list({ status: 'running', limit: 1 }), { timeout: 20_000 }).toEqual([])

@@ -133,12 +133,12 @@ describe('a worker whose connections fall silent', () => {
   })
 })
 
-describe('a transaction whose connection falls silent', () => {
+describe('a pool whose connections fall silent', () => {
   const open = () =>
     new Database({
       url: proxy.url,
       schema: 'fencepost',
-      maxConnections: 1,
+      maxConnections: 3,
       preparedStatements: true,
       connectTimeoutMs: 10_000,
       answerTimeoutMs: 300,
@@ -146,7 +146,16 @@ describe('a transaction whose connection falls silent', () => {
     })
   const one = raw('select 1')
 
-  test('is given up, and its connection used no more', async () => {
+  test('loses one statement, not one for each of them', async () => {
+    const database = open()
+    await Promise.all(['one', 'two', 'three'].map((name) => database.query(name, raw('select pg_sleep(0.1)'))))
+    proxy.fallSilent()
+    await expect(database.query('lost', one)).rejects.toMatchObject({ code: 'database_unavailable' })
+    expect(await database.query('after', one)).toHaveLength(1)
+    await database.close()
+  })
+
+  test('gives up a transaction, and uses its connection no more', async () => {
     const database = open()
     const done = database.transaction('silent', async (db) => {
       await db.query('first', one)
@@ -158,7 +167,7 @@ describe('a transaction whose connection falls silent', () => {
     await database.close()
   })
 
-  test('is given up for the reason it had, where that is another', async () => {
+  test('gives up a transaction for the reason it had, where that is another', async () => {
     const database = open()
     const done = database.transaction('silent', async () => {
       proxy.fallSilent()
