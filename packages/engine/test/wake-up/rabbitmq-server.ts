@@ -1,11 +1,11 @@
 import { execFile, spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { connect } from 'amqplib'
 import { vi } from 'vitest'
+import { freePorts } from '../free-ports.ts'
 
 // Debian's scripts themselves, not their wrappers in /usr/sbin, which change the user and know only one node.
 const programs = ['/usr/lib/rabbitmq/bin', '/opt/homebrew/opt/rabbitmq/sbin'].find((path) =>
@@ -91,16 +91,4 @@ export async function startRabbitMq(): Promise<RabbitMqServer> {
     throw new Error(`RabbitMQ did not start. It says:\n${output}`, { cause: error })
   }
   return server
-}
-
-async function freePorts(count: number): Promise<number[]> {
-  const probes = Array.from({ length: count }, () => createServer())
-  const ports = await Promise.all(
-    probes.map(async (probe) => {
-      await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve))
-      return (probe.address() as AddressInfo).port
-    }),
-  )
-  await Promise.all(probes.map((probe) => new Promise((resolve) => probe.close(resolve))))
-  return ports
 }

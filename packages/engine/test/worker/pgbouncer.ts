@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process'
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { vi } from 'vitest'
+import { freePort } from '../free-ports.ts'
 
 const program = ['/usr/sbin/pgbouncer', '/opt/homebrew/bin/pgbouncer'].find((path) => existsSync(path))
 
@@ -76,12 +76,4 @@ async function answers(url: string): Promise<void> {
   await client.connect()
   await client.query('select 1')
   await client.end()
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer()
-  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve))
-  const { port } = probe.address() as AddressInfo
-  await new Promise((resolve) => probe.close(resolve))
-  return port
 }

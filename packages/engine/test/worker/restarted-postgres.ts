@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { expect } from 'vitest'
 import { openEmbeddedPostgres, type EmbeddedPostgres } from '../../src/index.ts'
 import { isAlive } from './worker-bed.ts'
+import { freePort } from '../free-ports.ts'
 
 const stops = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const
 
@@ -54,12 +54,4 @@ export class RestartedPostgres {
       await client.end()
     }
   }
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer()
-  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve))
-  const { port } = probe.address() as AddressInfo
-  await new Promise((resolve) => probe.close(resolve))
-  return port
 }
