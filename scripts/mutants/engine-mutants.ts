@@ -314,4 +314,18 @@ export const mutants: readonly Mutant[] = [
     replace: '[]',
     tests: [race('stale-attempt'), basics],
   },
+  {
+    name: 'a job read with an asterisk',
+    file: 'packages/engine/src/read/job.ts',
+    find: 'select ${jobColumns} from ${t.jobs} where job_id = ${jobId}',
+    replace: 'select * from ${t.jobs} where job_id = ${jobId}',
+    tests: ['packages/engine/test/added-columns.test.ts'],
+  },
+  {
+    name: 'a statement with a stale plan that is not sent again',
+    file: 'packages/engine/src/database/failure.ts',
+    find: 'if (isPlanStale(error)) return true',
+    replace: '',
+    tests: ['packages/engine/test/added-columns.test.ts'],
+  },
 ]

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { FencepostError } from '../errors.ts'
-import { failure, isConnectionLost, isUnanswered, wantsRepeat } from './failure.ts'
+import { failure, isConnectionLost, isPlanStale, isUnanswered, wantsRepeat } from './failure.ts'
 import { Lane } from './lane.ts'
 import { planOnce, statementName } from './prepared.ts'
 import { relationsOf, type Relations } from './relations.ts'
@@ -69,7 +69,10 @@ export class Database implements Db {
   readonly #lanes = new Set<Lane>()
   readonly #onConnectionError: (error: Error) => void
   readonly #onWritten: (() => void) | undefined
-  /** Connections of the pool that were made since a statement last went unanswered: the others may be as dead. */
+  /**
+   * Connections of the pool that were made since a statement last went unanswered or had a stale plan: the others may be
+   * as dead, or have the same plan.
+   */
   #trusted = new WeakSet<pg.ClientBase>()
   #closed: Promise<unknown> | undefined
 
@@ -105,7 +108,7 @@ export class Database implements Db {
     this.pool.on('error', options.onConnectionError)
   }
 
-  /** One statement, committed by itself. Repeated when Postgres broke a deadlock by ending it. */
+  /** One statement, committed by itself. Repeated after a deadlock, or when its plan was stale. */
   async query<Row>(name: string, statement: Sql, answerMs?: number): Promise<Row[]> {
     return this.#query(name, statement, answerMs, (work) => this.#with(name, work))
   }
@@ -225,7 +228,7 @@ export class Database implements Db {
       return await work(client)
     } catch (error) {
       // Postgres says goodbye in answer to a statement, and hangs up a moment later: nobody may get this one meanwhile.
-      if (isConnectionLost(error)) broken ??= new Error('connection lost', { cause: error })
+      if (isConnectionLost(error) || isPlanStale(error)) broken ??= new Error('connection lost', { cause: error })
       throw error
     } finally {
       client.off('error', onError)
@@ -265,7 +268,7 @@ export class Database implements Db {
       }
       return await client.query(prepared ? { ...query, name: statementName(text) } : query)
     } catch (error) {
-      if (isUnanswered(error)) this.#trusted = new WeakSet()
+      if (isUnanswered(error) || isPlanStale(error)) this.#trusted = new WeakSet()
       throw failure(error, name, applied)
     }
   }

@@ -12,10 +12,11 @@ const driverMessages =
   /connection terminated|connection ended|timeout exceeded when trying to connect|not queryable|query read timeout/i
 
 /**
- * True for what is worth repeating at once, having been rolled back whole: a deadlock, a serialization failure, and a
- * claim that the last guard of a slot stopped, because its snapshot was older than what happened in the slot.
+ * True for what is worth repeating at once, having been rolled back whole: a deadlock, a serialization failure, a stale
+ * plan, and a claim that the last guard of a slot stopped, because its snapshot was older than what happened in the slot.
  */
 export function wantsRepeat(error: unknown): boolean {
+  if (isPlanStale(error)) return true
   const code = codeOf(error)
   if (code === '23505') return (error as { constraint?: unknown }).constraint === 'live_jobs_one_running_per_slot'
   return code === '40P01' || code === '40001'
@@ -51,6 +52,14 @@ export function failure(error: unknown, doing: string, applied: 'no' | 'unknown'
 /** True for what may be gone when the statement is sent again later. */
 export function mayPass(error: unknown): boolean {
   return isConnectionLost(error) || passing.test(codeOf(error) ?? '')
+}
+
+/**
+ * True when a statement was prepared before a migration changed the type of its result. It was not run, and on that
+ * connection it never will be.
+ */
+export function isPlanStale(error: unknown): boolean {
+  return codeOf(error) === '0A000' && (error as { routine?: unknown }).routine === 'RevalidateCachedQuery'
 }
 
 /** True when a statement was not answered in its time. */

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { FencepostError } from '../errors.ts'
-import { failure, isConnectionLost } from './failure.ts'
+import { failure, isConnectionLost, isPlanStale } from './failure.ts'
 import { hangUp } from './hang-up.ts'
 
 /**
@@ -41,6 +41,9 @@ export class Lane {
       if (isConnectionLost(error)) {
         this.#forget(current)
         void hangUp(client)
+      } else if (isPlanStale(error)) {
+        this.#forget(current)
+        void client.end() // once everything that is under way has been answered
       }
       throw error
     }

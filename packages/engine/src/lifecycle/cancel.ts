@@ -1,4 +1,5 @@
 import type { Database, Db } from '../database/database.ts'
+import { liveJobColumns } from '../database/live-job-columns.ts'
 import { sql } from '../database/sql.ts'
 import { finishEnded, rememberStart } from './finish.ts'
 import type { Fence } from './outcome.ts'
@@ -82,7 +83,7 @@ async function cancelRows(db: Db, locked: readonly string[], by: string | undefi
     'cancel.jobs',
     sql`
     with ended as (
-      select * from ${t.liveJobs} where job_id = any(${locked}::uuid[]) order by job_id
+      select ${liveJobColumns} from ${t.liveJobs} where job_id = any(${locked}::uuid[]) order by job_id
     ),
     ${finishEnded(db, {
       status: sql`'cancelled'`,

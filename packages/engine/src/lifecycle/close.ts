@@ -1,4 +1,5 @@
 import type { Db } from '../database/database.ts'
+import { liveJobColumns } from '../database/live-job-columns.ts'
 import { sql, type Sql } from '../database/sql.ts'
 import { finishEnded, freeEnded } from './finish.ts'
 
@@ -48,14 +49,14 @@ async function close(db: Db, which: Sql): Promise<ClosedRow[]> {
     'close',
     sql`
     with waiting as (
-      select * from ${t.liveJobs} parent
+      select ${liveJobColumns} from ${t.liveJobs} parent
        where ${which} and deferred_at is not null
          and not exists (select from ${t.liveJobs} child where child.parent_job_id = parent.job_id)
        order by job_id
          for update skip locked
     ),
     ended as (
-      select waiting.*, counted.*
+      select ${liveJobColumns}, children_completed, children_failed
         from waiting
        cross join lateral (
          select (count(*) filter (where status = 'completed'))::integer as children_completed,

@@ -1,4 +1,5 @@
 import type { Db } from '../database/database.ts'
+import { liveJobColumns } from '../database/live-job-columns.ts'
 import type { Relations } from '../database/relations.ts'
 import { form, raw, sql, type Sql } from '../database/sql.ts'
 import { uuidArray } from '../database/types.ts'
@@ -89,7 +90,7 @@ const completing = form<Relations, Values>((t, { jobIds, attemptIds, results, ch
     with ended as (
       delete from ${t.liveJobs}
        where ${fencedBy(jobIds, attemptIds)} and status = 'running'
-      returning *
+      returning ${liveJobColumns}
     ),
     finished as (
       insert into ${t.finishedJobs} (

@@ -1,4 +1,5 @@
 import type { Database, Db } from '../database/database.ts'
+import { liveJobColumns } from '../database/live-job-columns.ts'
 import { sql } from '../database/sql.ts'
 import { closeAllParents, closeParents } from './close.ts'
 import { finishEnded, freeEnded, rememberStart } from './finish.ts'
@@ -71,7 +72,7 @@ async function expireToPending(db: Db): Promise<string[]> {
     'sweep.expire',
     sql`
     with ended as (
-      select * from ${t.liveJobs}
+      select ${liveJobColumns} from ${t.liveJobs}
        where status = 'running' and lease_until <= ${t.now} and attempts < max_attempts
        order by job_id limit ${batch}
          for update skip locked
@@ -93,7 +94,7 @@ async function expireToFailed(db: Db): Promise<{ job_id: string; parent_job_id: 
     'sweep.fail',
     sql`
     with ended as (
-      select * from ${t.liveJobs}
+      select ${liveJobColumns} from ${t.liveJobs}
        where status = 'running' and lease_until <= ${t.now} and attempts >= max_attempts
        order by job_id limit ${batch}
          for update skip locked

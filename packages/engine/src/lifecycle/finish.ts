@@ -1,4 +1,5 @@
 import type { Db } from '../database/database.ts'
+import { liveJobColumns } from '../database/live-job-columns.ts'
 import { sql, type Sql } from '../database/sql.ts'
 import { fencedBy, type Fence } from './outcome.ts'
 
@@ -14,7 +15,7 @@ import { fencedBy, type Fence } from './outcome.ts'
 export function endedByFence({ t }: Pick<Db, 't'>, fences: readonly Fence[]): Sql {
   return sql`
     ended as (
-      select * from ${t.liveJobs}
+      select ${liveJobColumns} from ${t.liveJobs}
        where ${fencedBy(
          fences.map(({ jobId }) => jobId),
          fences.map(({ attemptId }) => attemptId),

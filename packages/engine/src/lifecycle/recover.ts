@@ -1,4 +1,5 @@
 import type { Db } from '../database/database.ts'
+import { liveJobColumns } from '../database/live-job-columns.ts'
 import { sql } from '../database/sql.ts'
 import { requeueEnded } from './requeue.ts'
 
@@ -24,7 +25,7 @@ export async function recover(
     'recover',
     sql`
     with ended as (
-      select * from ${t.liveJobs}
+      select ${liveJobColumns} from ${t.liveJobs}
        where job_id = ${jobId} and status = 'running' and deferred_at is null
          and locked_at < ${t.now} - ${options.staleMs}::bigint * interval '1 millisecond'
          for update

@@ -1,5 +1,5 @@
 import type { Db } from '../database/database.ts'
-import { sql } from '../database/sql.ts'
+import { raw, sql, type Sql } from '../database/sql.ts'
 import type { Json } from '../json.ts'
 
 export type JobStatus = 'pending' | 'running' | 'completed' | 'failed' | 'cancelled'
@@ -72,12 +72,50 @@ export interface JobRow {
   completed_at: string | null
 }
 
+const columns: Record<keyof JobRow, true> = {
+  job_id: true,
+  operation: true,
+  queue: true,
+  payload: true,
+  status: true,
+  priority: true,
+  run_after: true,
+  attempt_id: true,
+  attempts: true,
+  max_attempts: true,
+  locked_by: true,
+  locked_at: true,
+  lease_until: true,
+  lock_key: true,
+  slot_key: true,
+  is_current: true,
+  dedup_key: true,
+  parent_job_id: true,
+  pipeline_id: true,
+  children_total: true,
+  children_completed: true,
+  children_failed: true,
+  deferred_at: true,
+  progress_current: true,
+  progress_total: true,
+  result: true,
+  error: true,
+  error_code: true,
+  submitted_at: true,
+  submitted_by: true,
+  started_at: true,
+  completed_at: true,
+}
+
+/** The columns of a JobRow, by name: a later release may add a column to the view. */
+export const jobColumns: Sql = raw(Object.keys(columns).join(', '))
+
 /** The job, or undefined where there is none or it was deleted. */
 export async function getJob(db: Db, jobId: string): Promise<Job | undefined> {
   const { t } = db
   const rows = await db.query<JobRow>(
     'get',
-    sql`select * from ${t.jobs} where job_id = ${jobId} and deleted_at is null`,
+    sql`select ${jobColumns} from ${t.jobs} where job_id = ${jobId} and deleted_at is null`,
   )
   return rows.map(jobFromRow)[0]
 }
@@ -87,7 +125,7 @@ export async function getJobs(db: Db, jobIds: readonly string[]): Promise<Map<st
   const { t } = db
   const rows = await db.query<JobRow>(
     'get_many',
-    sql`select * from ${t.jobs} where job_id = any(${jobIds}::uuid[]) and deleted_at is null`,
+    sql`select ${jobColumns} from ${t.jobs} where job_id = any(${jobIds}::uuid[]) and deleted_at is null`,
   )
   return new Map(rows.map((row) => [row.job_id, jobFromRow(row)]))
 }

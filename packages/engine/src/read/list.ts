@@ -4,7 +4,7 @@ import { join, raw, sql, type Sql } from '../database/sql.ts'
 import { FencepostError } from '../errors.ts'
 import { checkId } from '../ids.ts'
 import { descendantsOf } from './descendants.ts'
-import { jobFromRow, type Job, type JobRow, type JobStatus } from './job.ts'
+import { jobColumns, jobFromRow, type Job, type JobRow, type JobStatus } from './job.ts'
 
 export interface ListOptions {
   status?: JobStatus
@@ -50,7 +50,7 @@ export function listStatement(db: Pick<Db, 't'>, options: ListOptions): Sql {
   }
   if (options.after !== undefined) conditions.push(sql`job_id < ${checkId(options.after)}::uuid`)
   return sql`
-    select * from ${db.t.jobs}
+    select ${jobColumns} from ${db.t.jobs}
      where ${join(conditions, ' and ')} and deleted_at is null
      order by job_id desc limit ${limit}`
 }

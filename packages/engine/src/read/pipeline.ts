@@ -1,6 +1,6 @@
 import type { Db } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
-import { jobFromRow, type Job, type JobRow, type JobStatus } from './job.ts'
+import { jobColumns, jobFromRow, type Job, type JobRow, type JobStatus } from './job.ts'
 
 export type PipelineStatus = 'running' | 'completed' | 'partial' | 'failed'
 
@@ -30,7 +30,7 @@ export async function getPipeline(db: Db, pipelineId: string): Promise<Pipeline 
   const { t } = db
   const rows = await db.query<JobRow>(
     'pipeline',
-    sql`select * from ${t.jobs} where pipeline_id = ${pipelineId} order by job_id`,
+    sql`select ${jobColumns} from ${t.jobs} where pipeline_id = ${pipelineId} order by job_id`,
   )
   if (rows.length === 0) return undefined
   const jobs = rows.map(jobFromRow)

@@ -81,7 +81,8 @@ export async function listWorkers({ database }: Context): Promise<WorkerInfo[]> 
     lost: boolean
   }>(
     'workers',
-    sql`select *, seen_at < ${t.now} - ${lostAfterSeconds} * interval '1 second' as lost
+    sql`select worker_id, host, pid, version, operations, concurrency, started_at, seen_at,
+               seen_at < ${t.now} - ${lostAfterSeconds} * interval '1 second' as lost
           from ${t.workers} order by seen_at desc, worker_id`,
   )
   return rows.map((row) => ({

@@ -25,7 +25,8 @@ export async function readJobs(
 ): Promise<Found> {
   const { t } = db
   const events = sql`
-    select * from ${t.jobEvents} e where e.job_id = any(${jobIds}::uuid[]) and e.id > ${String(past)}::bigint`
+    select e.id, e.job_id, e.attempt_id, e.ts, e.level, e.event, e.message, e.fields
+      from ${t.jobEvents} e where e.job_id = any(${jobIds}::uuid[]) and e.id > ${String(past)}::bigint`
   return read(db, 'events.jobs', events, seen)
 }
 
@@ -80,7 +81,7 @@ async function read(db: Db, name: string, events: Sql, seen: readonly string[]):
              (select last_value from ${t.eventIds}) as last_id, ${t.now} as now
         from pg_current_snapshot() s
     )
-    select state.*, e.id, e.job_id, e.attempt_id, e.ts, e.level, e.event, e.message, e.fields
+    select state.xmin, state.xmax, state.last_id, state.now, e.id, e.job_id, e.attempt_id, e.ts, e.level, e.event, e.message, e.fields
       from state
       left join (${events}) e on not exists (select from unnest(${seen}::bigint[]) had (id) where had.id = e.id)
      order by e.id`,
