@@ -5,6 +5,9 @@ const commits = `${iceberg}/test/commit/commit.test.ts`
 const snapshots = `${iceberg}/test/write/snapshots.test.ts`
 const deletes = `${iceberg}/test/scan/deletes.test.ts`
 const manifests = `${iceberg}/src/manifests/manifest.test.ts`
+const evolution = `${iceberg}/test/scan/evolution.test.ts`
+const nullable = `${iceberg}/src/manifests/nullable-unions.test.ts`
+const partitionTypes = `${iceberg}/src/manifests/partition-type.test.ts`
 const catalog = (name: string) => `${iceberg}/test/catalogs/${name}-catalog.test.ts`
 
 export const mutants: readonly Mutant[] = [
@@ -175,5 +178,40 @@ export const mutants: readonly Mutant[] = [
     find: 'files: [...new Set([...change.added.map((file) => file.filePath), ...made])],',
     replace: 'files: [],',
     tests: [snapshots],
+  },
+  {
+    name: 'iceberg: times marked as UTC that are given as they are',
+    file: `${iceberg}/src/scan/projection.ts`,
+    find: "['time_utc time', cast('time')]",
+    replace: "['time_utc time', (sql) => sql]",
+    tests: [evolution],
+  },
+  {
+    name: 'iceberg: a data file that may not be declared nullable',
+    file: `${iceberg}/src/manifests/entry-decoder.ts`,
+    find: "['data_file', dataFile]",
+    replace: "['data_file', compileSteps]",
+    tests: [nullable],
+  },
+  {
+    name: 'iceberg: nullable pairs of a map that are taken for plain ones',
+    file: `${iceberg}/src/avro/lazy-map.ts`,
+    find: "if (items.kind === 'union') {",
+    replace: 'if (items === undefined) {',
+    tests: [nullable],
+  },
+  {
+    name: 'iceberg: partition types that are found anew for every manifest',
+    file: `${iceberg}/src/manifests/partition-type.ts`,
+    find: 'if (found !== undefined) return found\n  const newestFirst',
+    replace: 'const newestFirst',
+    tests: [partitionTypes],
+  },
+  {
+    name: 'iceberg: every schema indexed for every spec',
+    file: `${iceberg}/src/manifests/partition-type.ts`,
+    find: 'if (sources.size === wanted.size) break',
+    replace: '',
+    tests: [partitionTypes],
   },
 ]

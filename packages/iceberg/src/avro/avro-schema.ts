@@ -29,6 +29,12 @@ export interface AvroField {
   readonly schema: AvroSchema
 }
 
+/** The fields of a record, or of the record that a nullable union holds; none of anything else. */
+export function recordFields(schema: AvroSchema | undefined): readonly AvroField[] {
+  const record = schema?.kind === 'union' ? schema.branches.find(({ kind }) => kind === 'record') : schema
+  return record?.kind === 'record' ? record.fields : []
+}
+
 const plainKinds = new Set(['null', 'boolean', 'int', 'long', 'float', 'double', 'bytes', 'string'])
 
 // The manifests of a table have the same few schemas: each text is parsed once, and known by its object after that.

@@ -59,7 +59,7 @@ function compileSkipItems(skipItem: Read<void>): Read<void> {
   }
 }
 
-function branchOf<T>(branches: readonly T[], index: number): T {
+export function branchOf<T>(branches: readonly T[], index: number): T {
   const branch = branches[index]
   if (branch === undefined) throw new IcebergError('avro_invalid', `A union has no branch ${index}`)
   return branch
@@ -77,6 +77,21 @@ export function compileOptional<T>(schema: AvroSchema, compile: (schema: AvroSch
     const index = r.number()
     if (index < 0 || index >= branches.length) throw new IcebergError('avro_invalid', `A union has no branch ${index}`)
     return branches[index]?.(r)
+  }
+}
+
+/** Reads a value that must be there, though the writer's schema may allow it to be null. */
+export function compileRequired<T>(
+  schema: AvroSchema,
+  compile: (schema: AvroSchema) => Read<T>,
+  what: string,
+): Read<T> {
+  if (schema.kind !== 'union') return compile(schema)
+  const read = compileOptional(schema, compile)
+  return (r) => {
+    const value = read(r)
+    if (value === undefined) throw new IcebergError('avro_invalid', `${what} is null, and must not be`)
+    return value
   }
 }
 

@@ -1,7 +1,7 @@
 import { IcebergError } from '../errors.ts'
 import { AvroReader } from './avro-reader.ts'
 import type { AvroSchema } from './avro-schema.ts'
-import { compileOptional, compileSkip, type Read } from './compile.ts'
+import { branchOf, compileNumber, compileOptional, compileSkip, type Read } from './compile.ts'
 
 type ReadPair<V> = (reader: AvroReader, into: Map<number, V>) => void
 
@@ -78,19 +78,10 @@ export class LazyMap<V> implements ReadonlyMap<number, V> {
 
 /** Reads an array of key and value records, in which Iceberg keeps maps with integer keys. */
 export function compileLazyMap<V>(schema: AvroSchema, compileValue: (schema: AvroSchema) => Read<V>): Read<LazyMap<V>> {
-  const record = schema.kind === 'array' ? schema.items : undefined
-  const [key, value, ...others] = record?.kind === 'record' ? record.fields : []
-  if (key?.schema.kind !== 'int' || value === undefined || others.length > 0) {
-    throw new IcebergError('avro_invalid', 'A map of column ids is not an array of an int key and a value')
-  }
-  const readValue = compileOptional(value.schema, compileValue)
-  const readPair: ReadPair<V> = (reader, into) => {
-    const column = reader.number()
-    const found = readValue(reader)
-    if (found !== undefined) into.set(column, found)
-  }
-  const skip = compileSkipPairs(value.schema, schema)
-  const canonical = value.schema.kind === 'long' || value.schema.kind === 'bytes'
+  if (schema.kind !== 'array') throw notAMap()
+  const readPair = compilePair(schema.items, compileValue)
+  const skip = compileSkipLazyMap(schema)
+  const canonical = plainValueOf(schema) !== undefined
   return (r) => {
     const start = r.position
     skip(r)
@@ -98,11 +89,35 @@ export function compileLazyMap<V>(schema: AvroSchema, compileValue: (schema: Avr
   }
 }
 
-/** The generic skip, and a loop without calls for the two forms that manifests are full of. */
-function compileSkipPairs(value: AvroSchema, array: AvroSchema): Read<void> {
-  if (value.kind === 'long') return (r) => skipPairs(r, false)
-  if (value.kind === 'bytes') return (r) => skipPairs(r, true)
-  return compileSkip(array)
+/** Some writers let the record, the key and the value be null: such a pair says nothing. */
+function compilePair<V>(items: AvroSchema, compileValue: (schema: AvroSchema) => Read<V>): ReadPair<V> {
+  if (items.kind === 'union') {
+    const branches = items.branches.map((branch) =>
+      branch.kind === 'null' ? () => undefined : compilePair(branch, compileValue),
+    )
+    return (reader, into) => branchOf(branches, reader.number())(reader, into)
+  }
+  const [key, value, ...others] = items.kind === 'record' ? items.fields : []
+  if (key === undefined || value === undefined || others.length > 0) throw notAMap()
+  const readKey = compileOptional(key.schema, compileNumber)
+  const readValue = compileOptional(value.schema, compileValue)
+  return (reader, into) => {
+    const column = readKey(reader)
+    const found = readValue(reader)
+    if (column !== undefined && found !== undefined) into.set(column, found)
+  }
+}
+
+function notAMap(): IcebergError {
+  return new IcebergError('avro_invalid', 'A map of column ids is not an array of an int key and a value')
+}
+
+/** The kind of the values, if the pairs are an int and a long or bytes, as the format has them. */
+function plainValueOf(schema: AvroSchema): 'long' | 'bytes' | undefined {
+  const record = schema.kind === 'array' ? schema.items : undefined
+  const [key, value, ...others] = record?.kind === 'record' ? record.fields : []
+  if (key?.schema.kind !== 'int' || others.length > 0) return undefined
+  return value?.schema.kind === 'long' || value?.schema.kind === 'bytes' ? value.schema.kind : undefined
 }
 
 // The innermost loop of reading a manifest: it works on the buffer itself. Beyond its end there are only undefined, which
@@ -137,12 +152,8 @@ function skipPairs(r: AvroReader, sized: boolean): void {
   }
 }
 
-/** Passes over such a map as quickly as it can be. */
+/** Passes over such a map: a loop without calls for the two forms that manifests are full of, else the generic skip. */
 export function compileSkipLazyMap(schema: AvroSchema): Read<void> {
-  const record = schema.kind === 'array' ? schema.items : undefined
-  const value = record?.kind === 'record' && record.fields.length === 2 ? record.fields[1] : undefined
-  const key = record?.kind === 'record' ? record.fields[0] : undefined
-  return value !== undefined && key?.schema.kind === 'int'
-    ? compileSkipPairs(value.schema, schema)
-    : compileSkip(schema)
+  const value = plainValueOf(schema)
+  return value === undefined ? compileSkip(schema) : (r) => skipPairs(r, value === 'bytes')
 }

@@ -4,7 +4,8 @@ import type { ManifestFile } from '../manifests/manifest-file.ts'
 import { readManifest } from '../manifests/read-manifest.ts'
 import { currentSnapshot, mainBranch, partitionSpecOf, type TableMetadata } from '../metadata/table-metadata.ts'
 import { partitionKey } from '../scan/delete-index.ts'
-import { manifestsOf, partitionTypesOf } from '../write/live-files.ts'
+import { partitionTypesOf } from '../manifests/partition-type.ts'
+import { manifestsOf } from '../write/live-files.ts'
 import { partitionPath } from '../write/partition-path.ts'
 import { assertBranch } from '../write/refs.ts'
 import { Fragmentation, type FragmentedPartition } from './fragmentation.ts'
@@ -94,7 +95,7 @@ export async function tableFacts(table: LoadedTable, options: FactsOptions = {})
   const manifests = await manifestsOf(table, currentSnapshot(metadata, branch))
   for (const manifest of manifests) {
     if (manifest.addedFilesCount === 0 && manifest.existingFilesCount === 0) continue
-    const partition = partitionTypesOf(table, manifest.partitionSpecId)
+    const partition = partitionTypesOf(metadata, manifest.partitionSpecId)
     const spec = partitionSpecOf(metadata, manifest.partitionSpecId)
     const content = await table.storage.read(manifest.manifestPath)
     for (const { file } of readManifest(content, manifest, { statistics: false, partition })) {

@@ -1,12 +1,14 @@
 import type { AvroReader } from '../avro/avro-reader.ts'
-import type { AvroSchema } from '../avro/avro-schema.ts'
+import { recordFields, type AvroSchema } from '../avro/avro-schema.ts'
 import {
+  branchOf,
   compileBigint,
   compileBytes,
   compileList,
   compileNumber,
   compileOptional,
   compileRepeatedString,
+  compileRequired,
   compileSkip,
   compileString,
   type Read,
@@ -99,7 +101,9 @@ function bounds(name: 'lowerBounds' | 'upperBounds'): Compile {
 
 function numbers(name: 'splitOffsets' | 'equalityIds'): Compile {
   return (schema) => {
-    const read = compileOptional(schema, (s) => compileList(s, compileNumber))
+    const read = compileOptional(schema, (s) =>
+      compileList(s, (items) => compileRequired(items, compileNumber, 'A number of a list')),
+    )
     return (r, entry) => {
       entry.file[name] = read(r)
     }
@@ -122,7 +126,7 @@ const fieldReaders: ReadonlyMap<number, readonly [name: string, compile: Compile
     [1, ['snapshot_id', bigint((e, v) => (e.snapshotId = v))]],
     [3, ['sequence_number', bigint((e, v) => (e.sequenceNumber = v))]],
     [4, ['file_sequence_number', bigint((e, v) => (e.fileSequenceNumber = v))]],
-    [2, ['data_file', (schema, context) => compileSteps(schema, context)]],
+    [2, ['data_file', dataFile]],
     [134, ['content', number((e, v) => (e.file.content = named(contents, v, 'content')))]],
     [100, ['file_path', filePath]],
     [101, ['file_format', fileFormat]],
@@ -148,15 +152,28 @@ const fieldReaders: ReadonlyMap<number, readonly [name: string, compile: Compile
 
 const idsByName = new Map([...fieldReaders].map(([id, [name]]) => [name, id]))
 
+/** Some writers, BigQuery among them, let it be null. It never is. */
+function dataFile(schema: AvroSchema, context: Context): Step {
+  if (schema.kind !== 'union') return compileSteps(schema, context)
+  const branches = schema.branches.map((branch): Step => {
+    if (branch.kind !== 'null') return compileSteps(branch, context)
+    return () => {
+      throw new IcebergError('manifest_invalid', 'A manifest entry has no data file')
+    }
+  })
+  return (r, entry) => branchOf(branches, r.number())(r, entry)
+}
+
 function filePath(schema: AvroSchema): Step {
-  const read = compileString(schema)
+  const read = compileRequired(schema, compileString, 'The path of a file')
   return (r, entry) => {
     entry.file.filePath = read(r)
   }
 }
 
 function fileFormat(schema: AvroSchema): Step {
-  const read = compileRepeatedString(schema, (text) => text.toLowerCase())
+  const compile = (s: AvroSchema): Read<string> => compileRepeatedString(s, (text) => text.toLowerCase())
+  const read = compileRequired(schema, compile, 'The format of a file')
   return (r, entry) => {
     entry.file.fileFormat = read(r)
   }
@@ -214,9 +231,9 @@ export function compileEntry(schema: AvroSchema, context: Context): Read<Decoded
 }
 
 function requireFields(schema: AvroSchema): void {
-  const fields = schema.kind === 'record' ? schema.fields : []
+  const fields = recordFields(schema)
   const file = fields.find((field) => (field.id ?? idsByName.get(field.name)) === 2)?.schema
-  const ids = [...fields, ...(file?.kind === 'record' ? file.fields : [])].map((f) => f.id ?? idsByName.get(f.name))
+  const ids = [...fields, ...recordFields(file)].map((f) => f.id ?? idsByName.get(f.name))
   for (const id of [0, 2, 100, 101, 103, 104]) {
     if (ids.includes(id)) continue
     throw new IcebergError(

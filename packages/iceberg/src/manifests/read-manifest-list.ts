@@ -7,6 +7,7 @@ import {
   compileList,
   compileNumber,
   compileOptional,
+  compileRequired,
   compileSkip,
   compileString,
   type Read,
@@ -46,7 +47,7 @@ const manifestFields: ReadonlyMap<number, Field<ManifestFile>> = new Map<number,
     [
       'partitions',
       step(
-        (s) => compileList(s, compileSummary),
+        (s) => compileList(s, (items) => compileRequired(items, compileSummary, 'A partition summary')),
         (m, v) => (m.partitions = v),
       ),
     ],

@@ -1,5 +1,5 @@
 import { AvroReader } from '../avro/avro-reader.ts'
-import type { AvroField, AvroSchema } from '../avro/avro-schema.ts'
+import { recordFields } from '../avro/avro-schema.ts'
 import { type AvroBlock, type AvroHeader, openAvro, streamAvro } from '../avro/container.ts'
 import type { Read } from '../avro/compile.ts'
 import { typeFromAvro } from '../avro/type-from-avro.ts'
@@ -75,12 +75,9 @@ export function readManifestHeader(file: Uint8Array, manifestPath: string): Mani
 /** The types that a manifest itself has for the values of its partition, by the id of their fields. */
 export function manifestPartitionType(file: Uint8Array, manifestPath: string): Map<number, PrimitiveType> {
   const { schema } = openAvro(file, manifestPath)
-  const partition = fieldsOf(fieldsOf(schema).find(({ id }) => id === 2)?.schema).find(({ id }) => id === 102)
-  return new Map(fieldsOf(partition?.schema).map(({ id = -1, schema: type }) => [id, typeFromAvro(type)]))
-}
-
-function fieldsOf(schema: AvroSchema | undefined): readonly AvroField[] {
-  return schema?.kind === 'record' ? schema.fields : []
+  const dataFile = recordFields(schema).find(({ id }) => id === 2)
+  const partition = recordFields(dataFile?.schema).find(({ id }) => id === 102)
+  return new Map(recordFields(partition?.schema).map(({ id = -1, schema: type }) => [id, typeFromAvro(type)]))
 }
 
 /** Describes a manifest that an old v1 snapshot names itself, without a manifest list (`Snapshot.manifests`). */

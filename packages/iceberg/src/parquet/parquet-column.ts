@@ -14,6 +14,8 @@ export type ParquetType =
   | PrimitiveType
   /** Timestamps of old Spark and Impala, of which nothing says whether they have a zone. */
   | { readonly type: 'int96' }
+  /** A time that is said to be UTC, as older pyarrow writes every time. DuckDB reads it as a time with a zone. */
+  | { readonly type: 'time_utc' }
   /** What has no like in Iceberg. */
   | { readonly type: 'other'; readonly text: string }
   | { readonly type: 'struct'; readonly fields: readonly ParquetColumn[] }
@@ -104,6 +106,7 @@ function int32(element: SchemaElement, logical: string | undefined): ParquetType
     case 'DATE':
       return { type: 'date' }
     case 'TIME':
+      return time(element)
     case 'TIME_MILLIS':
       return { type: 'time' }
     default:
@@ -122,7 +125,7 @@ function int64(element: SchemaElement, logical: string | undefined): ParquetType
     case 'TIME_MICROS':
       return { type: 'time' }
     case 'TIME':
-      return annotation?.type === 'TIME' && annotation.unit === 'NANOS' ? undefined : { type: 'time' }
+      return annotation?.type === 'TIME' && annotation.unit === 'NANOS' ? undefined : time(element)
     case 'TIMESTAMP_MILLIS':
     case 'TIMESTAMP_MICROS':
       return { type: 'timestamptz' }
@@ -134,6 +137,10 @@ function int64(element: SchemaElement, logical: string | undefined): ParquetType
     default:
       return undefined
   }
+}
+
+function time({ logical_type: annotation }: SchemaElement): ParquetType {
+  return { type: annotation?.type === 'TIME' && annotation.isAdjustedToUTC ? 'time_utc' : 'time' }
 }
 
 function isUnsigned({ logical_type: annotation }: SchemaElement, bits: number): boolean {

@@ -170,6 +170,7 @@ const promotions: ReadonlyMap<string, (sql: string) => string> = new Map([
   ['string binary', (sql) => `encode(${sql})`],
   ['fixed binary', (sql) => sql],
   ['fixed uuid', (sql) => `cast(lower(hex(${sql})) as uuid)`],
+  ['time_utc time', cast('time')],
   // The session's zone is UTC, so the number is the same. In old files nothing says whether there is a zone.
   ['timestamptz timestamp', cast('timestamp')],
   ['timestamp timestamptz', cast('timestamptz')],
@@ -182,6 +183,7 @@ function fileTypeName(file: ParquetType): string {
     case 'other':
       return file.text
     case 'int96':
+    case 'time_utc':
     case 'struct':
     case 'list':
     case 'map':

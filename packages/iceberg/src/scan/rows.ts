@@ -53,8 +53,9 @@ function scannedFields(schema: Schema, names: readonly string[] | undefined): re
 
 /** The fields that the filter looks at, at any depth. */
 function filteredColumns({ schema, filter }: PlanContext): Field[] {
-  const ids = filter === undefined ? [] : [...filteredFields(filter)]
-  return ids.flatMap((id) => fieldsById(schema).get(id) ?? [])
+  if (filter === undefined) return []
+  const fields = fieldsById(schema)
+  return [...filteredFields(filter)].flatMap((id) => fields.get(id) ?? [])
 }
 
 async function* fileRows(

@@ -1,11 +1,10 @@
 import type { LoadedTable } from '../catalogs/catalog.ts'
 import type { ManifestEntry } from '../manifests/content-file.ts'
 import type { ManifestFile } from '../manifests/manifest-file.ts'
-import { partitionType, type PartitionTypeField } from '../manifests/partition-type.ts'
+import { partitionTypesOf, type PartitionTypeField } from '../manifests/partition-type.ts'
 import { manifestPartitionType, readManifest, type ReadManifestOptions } from '../manifests/read-manifest.ts'
 import type { Snapshot } from '../metadata/snapshot.ts'
 import { manifestsOf as manifestsOfSnapshot } from '../scan/plan.ts'
-import { partitionSpecOf, schemaOf } from '../metadata/table-metadata.ts'
 
 /** The manifests of a snapshot; none of a table without one. */
 export async function manifestsOf(table: LoadedTable, snapshot: Snapshot | undefined): Promise<ManifestFile[]> {
@@ -50,14 +49,8 @@ export async function entriesOf(
   manifest: ManifestFile,
   options: ReadManifestOptions = {},
 ): Promise<ManifestEntry[]> {
-  const partition = options.partition ?? partitionTypesOf(table, manifest.partitionSpecId)
+  const partition = options.partition ?? partitionTypesOf(table.metadata, manifest.partitionSpecId)
   return readManifest(await table.storage.read(manifest.manifestPath), manifest, { ...options, partition })
-}
-
-/** The types of a spec's partition values, also where the current schema has lost their columns. */
-export function partitionTypesOf(table: LoadedTable, specId: number): PartitionTypeField[] {
-  const { metadata } = table
-  return partitionType(partitionSpecOf(metadata, specId), [schemaOf(metadata), ...metadata.schemas.toReversed()])
 }
 
 /**
@@ -70,7 +63,7 @@ export function partitionTypesIn(
 ): (specId: number) => Promise<readonly PartitionTypeField[]> {
   const known = new Map<number, Promise<readonly PartitionTypeField[]>>()
   const find = async (specId: number): Promise<readonly PartitionTypeField[]> => {
-    let types = partitionTypesOf(table, specId)
+    let types = partitionTypesOf(table.metadata, specId)
     const newestFirst = manifests
       .filter((manifest) => manifest.partitionSpecId === specId)
       .toSorted((a, b) => Number((b.sequenceNumber ?? 0n) - (a.sequenceNumber ?? 0n)))

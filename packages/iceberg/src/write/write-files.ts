@@ -5,7 +5,7 @@ import type { LoadedTable } from '../catalogs/catalog.ts'
 import { tableName } from '../catalogs/catalog.ts'
 import { IcebergError } from '../errors.ts'
 import type { ContentFile, PartitionValues } from '../manifests/content-file.ts'
-import { partitionType } from '../manifests/partition-type.ts'
+import { partitionTypesOf } from '../manifests/partition-type.ts'
 import { partitionSpecOf, schemaOf, sortOrderOf } from '../metadata/table-metadata.ts'
 import type { Field } from '../metadata/type.ts'
 import { assertWritable } from '../metadata/validate.ts'
@@ -179,7 +179,7 @@ export async function writeFile(
 ): Promise<ContentFile> {
   const { metadata } = table
   const spec = partitionSpecOf(metadata, kind.specId)
-  const types = partitionType(spec, [schemaOf(metadata), ...metadata.schemas.toReversed()])
+  const types = partitionTypesOf(metadata, kind.specId)
   const folders = partitionPath(spec, types, partition)
   const filePath = newDataLocation(metadata, folders, kind.content === 'data' ? '.parquet' : '-deletes.parquet')
   const { properties } = metadata

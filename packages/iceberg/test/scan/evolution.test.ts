@@ -129,6 +129,18 @@ describe('columns by field id', () => {
     }
   })
 
+  it('that older pyarrow marked as times in UTC are times', async () => {
+    const schema = [optional(1, 't', { type: 'time' }), optional(2, 'l', list(3, { type: 'time' }))]
+    const table = workshop.table({ schemas: [schema] })
+    const ids = '{t: 1, l: {__duckdb_field_id: 2, element: 3}}'
+    await table.data("select '10:00:00.000001+00'::timetz as t, ['23:59:59+00'::timetz, null] as l", ids)
+    await table.data("select '09:00:00'::time as t, ['00:00:00'::time] as l", ids)
+    await table.equality("select '09:00:00+00'::timetz as t", '{t: 1}', [1], { sequence: 2n })
+    const utc = { t: '10:00:00.000001', l: ['23:59:59.000000', null] }
+    expect(await table.rows()).toEqual([utc])
+    expect(await table.rows({ filter: { column: 't', op: '>', value: 34_200_000_000n } })).toEqual([utc])
+  })
+
   it('of a type that the format does not change into the present one are refused', async () => {
     for (const [sql, now] of [
       ['1::bigint', int],
