@@ -25,7 +25,7 @@ export function checkKey(value: string | undefined, what: string): string | unde
   })
 }
 
-const timePattern = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/
+const timePattern = /^((\d{4}-\d\d-\d\d)T\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)$/
 
 // JavaScript takes the 31st of February for a day in March, Postgres does not take it; nor the year 0.
 function isDate(text: string): boolean {
@@ -33,16 +33,28 @@ function isDate(text: string): boolean {
   return !text.startsWith('0000') && !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text)
 }
 
-/** A time from outside: a Date or an RFC 3339 string with its offset. */
+/** A time from outside, a Date or an RFC 3339 string with its offset, as RFC 3339 in UTC. */
 export function checkTime(value: Date | string, what: string): string {
   const text = value instanceof Date && !Number.isNaN(value.getTime()) ? value.toISOString() : value
   const match = typeof text === 'string' ? timePattern.exec(text) : null
-  if (match?.[1] !== undefined && !Number.isNaN(Date.parse(text as string)) && isDate(match[1])) return text as string
+  const utc = match === null ? undefined : inUtc(match as unknown as Written)
+  if (utc !== undefined) return utc
   throw new FencepostError(
     'time_invalid',
-    `${what} is ${String(value)}; give a Date or a time such as 2026-04-25T14:35:00Z.`,
+    `${what} is ${String(value)}; give a Date or a time such as 2026-04-25T14:35:00Z, in the years 1 to 9999 of UTC.`,
     { details: { what } },
   )
+}
+
+type Written = readonly [whole: string, seconds: string, date: string, fraction: string | undefined, offset: string]
+
+// The instant counts, not the text: an offset can move the year out of what RFC 3339 can write, and Postgres takes no
+// offset of 16 hours and more. Microseconds are all that it keeps; rounding up could make the year 10000.
+function inUtc([, seconds, date, fraction = '', offset]: Written): string | undefined {
+  const instant = Date.parse(seconds + offset)
+  if (Number.isNaN(instant) || !isDate(date)) return undefined
+  const utc = new Date(instant).toISOString()
+  return /^(?!0000)\d{4}-/.test(utc) ? `${utc.slice(0, 19)}${fraction.slice(0, 7)}Z` : undefined
 }
 
 /** Text Postgres can store: no null character, no half of a surrogate pair. */

@@ -46,6 +46,40 @@ const injections = [
   'a'.repeat(500),
 ]
 
+describe('times', () => {
+  const submit = (runAfter: string) =>
+    on.http('POST', '/operations/echo/jobs', { body: { payload: {}, run_after: runAfter } })
+
+  test.each(['9999-12-31T23:59:59-15:00', '0001-01-01T00:00:00+15:00', '0000-06-01T00:00:00Z', '9999-12-31T23:59:60Z'])(
+    '%s is no time that RFC 3339 can write in UTC, and is refused',
+    async (runAfter) => {
+      expectRefused(await submit(runAfter), 400, 'request_invalid')
+      expect(await written()).toBe(0)
+    },
+  )
+
+  test.each([
+    ['2026-04-25T14:35:00+16:00', '2026-04-24T22:35:00.000000Z'],
+    ['2026-04-25T14:35:00.1234567-23:59', '2026-04-26T14:34:00.123456Z'],
+    ['9999-12-31T23:59:59.9999999Z', '9999-12-31T23:59:59.999999Z'],
+    ['9999-12-31T23:59:59+15:59', '9999-12-31T08:00:59.000000Z'],
+    ['0001-01-01T00:00:00Z', '0001-01-01T00:00:00.000000Z'],
+  ])('%s is %s, for every client that lists jobs', async (runAfter, utc) => {
+    expect(await submit(runAfter)).toMatchObject({ status: 202, json: { run_after: utc } })
+    expect(await on.client.listJobs()).toMatchObject([{ run_after: utc }])
+  })
+})
+
+test.each(['9007199254740993', '1e400', '-1E+999', '12345678901234567890'])(
+  'the number %s in a payload would change, and is refused with its path',
+  async (number) => {
+    const refused = await on.http('POST', '/operations/echo/jobs', { raw: `{"payload":{"a":[0,{"b":${number}}]}}` })
+    expectRefused(refused, 400, 'request_invalid')
+    expect(refused.json).toMatchObject({ error: { details: { issues: [{ path: 'body.payload.a.1.b' }] } } })
+    expect(await written()).toBe(0)
+  },
+)
+
 describe('SQL and other tricks', () => {
   test.each(injections)('%s in a path leads nowhere', async (text) => {
     for (const route of all.filter(({ path }) => path.includes('{'))) {

@@ -42,6 +42,18 @@ describe('an Idempotency-Key', () => {
     expect(await countJobs()).toBe(1)
   })
 
+  test('tells an object from a list of its fields, and not the order of fields', async () => {
+    const key = randomUUID()
+    expect((await submit(key, { payload: { a: { b: 1, c: 2 } } })).status).toBe(202)
+    expect((await submit(key, { payload: { a: { c: 2, b: 1 } } })).status).toBe(202)
+    const pairs = [
+      ['b', 1],
+      ['c', 2],
+    ]
+    expect(await submit(key, { payload: { a: pairs } })).toMatchObject({ status: 422, code: 'idempotency_mismatch' })
+    expect(await countJobs()).toBe(1)
+  })
+
   test('is forgotten after 24 hours', async () => {
     const key = randomUUID()
     const first = await submit(key)

@@ -1,4 +1,5 @@
 import { ApiError } from '../error.ts'
+import { inexactNumber } from './inexact-number.ts'
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
@@ -17,6 +18,17 @@ export function parseJsonBody(bytes: Buffer, maxDepth: number): unknown {
       details: { max_depth: maxDepth },
     })
   }
+  const value = parse(text)
+  const inexact = inexactNumber(text)
+  if (inexact === undefined) return value
+  const message = `${inexact.text.slice(0, 64)} would be changed: no number of JavaScript is equal to it; give it as a string`
+  const issue = { path: `body.${inexact.path}`.slice(0, 200), message }
+  throw new ApiError('request_invalid', `The request is not valid: ${issue.path}: ${message}.`, {
+    details: { issues: [issue] },
+  })
+}
+
+function parse(text: string): unknown {
   try {
     return JSON.parse(text) as unknown
   } catch (error) {

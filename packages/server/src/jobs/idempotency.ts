@@ -75,7 +75,10 @@ export async function forgetOldKeys(database: EngineDatabase): Promise<void> {
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted)
   if (typeof value !== 'object' || value === null) return value
-  return Object.entries(value)
-    .map(([name, one]): [string, unknown] => [name, sorted(one)])
-    .sort(([a], [b]) => (a < b ? -1 : 1))
+  // Still an object: a list of its fields would look like an array that holds the same names and values.
+  return Object.fromEntries(
+    Object.entries(value)
+      .map(([name, one]): [string, unknown] => [name, sorted(one)])
+      .sort(([a], [b]) => (a < b ? -1 : 1)),
+  )
 }
