@@ -52,7 +52,7 @@ describe('a setting', () => {
     expect(found.get('queues')?.value).toEqual(['a', 'b', 'c'])
     expect(found.get('migrate')?.value).toBe(false)
     expect(found.get('corsOrigins')?.value).toEqual(['http://a', 'http://b'])
-    expect(found.get('trustProxy')?.value).toBe(true)
+    expect(found.get('trustProxy')?.value).toEqual(['1'])
   })
 
   test.each(settingNames)('%s has a variable, and a default that it would accept', (name) => {

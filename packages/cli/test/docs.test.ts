@@ -77,11 +77,10 @@ describe('docs/reference/configuration.md', () => {
   })
 
   test('has the defaults of the engine and of the server', () => {
-    const { host, port, trustProxy, maxBodyBytes, rateLimitPerSecond } = serverDefaults
-    expect(defaultsOf('host', 'port', 'trustProxy', 'maxBodyBytes', 'rateLimitPerSecond')).toEqual({
+    const { host, port, maxBodyBytes, rateLimitPerSecond } = serverDefaults
+    expect(defaultsOf('host', 'port', 'maxBodyBytes', 'rateLimitPerSecond')).toEqual({
       host,
       port,
-      trustProxy,
       maxBodyBytes,
       rateLimitPerSecond,
     })

@@ -26,8 +26,8 @@ export const eventsQuery = z.strictObject({
 /** What ends a stream, as the data of its last event. */
 export const streamClosed = z.object({
   reason: z
-    .enum(['job_finished', 'shutdown', 'too_slow', 'unavailable', 'token_revoked'])
-    .describe('After all but job_finished, resume with Last-Event-ID.'),
+    .enum(['job_finished', 'shutdown', 'too_slow', 'unavailable', 'token_revoked', 'token_needed'])
+    .describe('After all but job_finished, resume with Last-Event-ID; after the last two, with another token.'),
 })
 export type StreamClosed = z.output<typeof streamClosed>
 

@@ -11,6 +11,8 @@ export interface Route {
   readonly tag: string
   /** The least role that may call it. */
   readonly role: Role | 'public'
+  /** What happens while the database cannot say who calls: callers it vouched for lately are let in; refused if left out. */
+  readonly whenAway?: 'remembered'
   readonly params?: z.ZodObject
   readonly query?: z.ZodObject
   readonly body?: z.ZodType

@@ -261,6 +261,7 @@ export const routes = {
     summary: 'Metrics in the text format of Prometheus',
     tag: 'service',
     role: 'viewer',
+    whenAway: 'remembered',
     status: 200,
     answer: { mediaType: 'text/plain; version=0.0.4; charset=utf-8' },
     errors: [],

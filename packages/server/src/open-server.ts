@@ -42,9 +42,9 @@ export async function openServer(options: ServerOptions): Promise<Server> {
   const checked = checkServerOptions(options)
   const { engine, host, port } = checked
   requireProtection(host, (await countTokens(engine.database)).usable)
-  const live = openLive(checked)
-  const state = { closing: false }
   const access = new Access(engine.database, { loopback: isLoopback(host) })
+  const live = openLive(checked, access)
+  const state = { closing: false }
   const rateLimit = new RateLimit({ perSecond: checked.rateLimitPerSecond, burst: checked.rateLimitBurst })
   const meter = new Meter({
     ...checked,
@@ -95,7 +95,7 @@ function endpointsOf(options: CheckedServerOptions, access: Access, live: Live, 
     ...eventEndpoints(engine, jobs, live),
     submitEndpoint(engine, jobs, present),
     ...serviceEndpoints(engine, present),
-    ...tokenEndpoints(engine, access, (tokenId) => live.streams.revoked(tokenId)),
+    ...tokenEndpoints(engine, access, live.streams),
     ...healthEndpoints(engine),
     endpoint(routes.metrics, async () => ({ body: await meter.text() })),
     ...applications.flatMap((application) => application.endpoints?.(engine, present) ?? []),
@@ -103,14 +103,16 @@ function endpointsOf(options: CheckedServerOptions, access: Access, live: Live, 
   return [...endpoints, ...descriptionEndpoints(endpoints)]
 }
 
-function openLive({ engine, eventPollMs: pollMs, pingMs, maxStreams, logger }: CheckedServerOptions): Live {
+function openLive(options: CheckedServerOptions, access: Access): Live {
+  const { engine, eventPollMs: pollMs, logger } = options
   const jobFeed = new JobFeed(engine.database, { pollMs, logger })
   const allFeed = new AllFeed(engine.database, { pollMs, logger })
   const listening = new Listening(engine, logger, () => {
     jobFeed.trigger()
     allFeed.trigger()
   })
-  return { jobFeed, allFeed, listening, streams: new Streams(engine.database, { pingMs, maxStreams, logger }) }
+  const streams = new Streams(engine.database, { ...options, isOpen: () => access.isOpen() })
+  return { jobFeed, allFeed, listening, streams }
 }
 
 async function closeLive({ jobFeed, allFeed, listening, streams }: Live): Promise<void> {

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import type { Engine, Logger } from '@fencepost/engine'
 import { isLoopback } from './access/loopback.ts'
 import type { Application } from './application.ts'
@@ -23,6 +24,8 @@ export interface ServerOptions {
   maxConnections?: number
   /** Streams of events at once. */
   maxStreams?: number
+  /** Streams of events of one caller at once, by token or address. */
+  maxStreamsPerCaller?: number
   /** How long a request may take to arrive. */
   requestTimeoutMs?: number
   /** How long its headers may take. */
@@ -31,8 +34,11 @@ export interface ServerOptions {
   idleTimeoutMs?: number
   /** Origins whose pages may call the API from a browser; none if left out. */
   corsOrigins?: readonly string[]
-  /** Take the caller's address from X-Forwarded-For: only behind a proxy that sets it. */
-  trustProxy?: boolean
+  /**
+   * Take the caller's address from X-Forwarded-For: how many proxies a request passes, or their addresses (CIDR). What
+   * the caller itself wrote into the header is never believed.
+   */
+  trustProxy?: false | number | readonly string[]
   /** How often viewers of events are told that the connection lives. */
   pingMs?: number
   /** How often new events are looked for while somebody views, beside being told of them. */
@@ -61,6 +67,7 @@ export const serverDefaults = {
   rateLimitBurst: 2_000,
   maxConnections: 10_000,
   maxStreams: 1_000,
+  maxStreamsPerCaller: 100,
   requestTimeoutMs: 30_000,
   headersTimeoutMs: 10_000,
   idleTimeoutMs: 60_000,
@@ -93,10 +100,28 @@ export function checkServerOptions(options: ServerOptions): CheckedServerOptions
       throw new ServerStartError('options_invalid', `${name} is ${String(own)}; give a whole number from ${least}.`)
     }
   }
+  checkTrustProxy(checked.trustProxy)
   if (checked.port > 65_535) {
     throw new ServerStartError('options_invalid', `port is ${checked.port}; give one from 0 to 65535.`)
   }
   return checked
+}
+
+function checkTrustProxy(trust: CheckedServerOptions['trustProxy']): void {
+  if (trust === false || (typeof trust === 'number' && Number.isInteger(trust) && trust >= 1)) return
+  if (Array.isArray(trust) && trust.length > 0 && trust.every(isNetwork)) return
+  throw new ServerStartError(
+    'options_invalid',
+    `trustProxy is ${JSON.stringify(trust)}; give how many proxies a request passes, or their addresses: 10.0.0.0/8.`,
+  )
+}
+
+function isNetwork(text: unknown): boolean {
+  if (typeof text !== 'string') return false
+  const [address = '', bits, ...rest] = text.split('/')
+  const version = isIP(address)
+  if (version === 0 || rest.length > 0) return false
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128))
 }
 
 /** Why a server cannot start. */

@@ -5,6 +5,7 @@ import { createToken, listTokens, revokeToken } from './access/tokens.ts'
 import type { Presenter } from './application.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { ApiError } from './error.ts'
+import type { Streams } from './events/streams.ts'
 import { isId } from './jobs/endpoints.ts'
 
 const readyWithinMs = 2_000
@@ -71,7 +72,7 @@ export function healthEndpoints(engine: Engine): readonly Endpoint[] {
 export function tokenEndpoints(
   engine: Engine,
   access: Access,
-  onRevoked: (tokenId: string) => void,
+  streams: Pick<Streams, 'tokenMade' | 'revoked'>,
 ): readonly Endpoint[] {
   const { database } = engine
   return [
@@ -85,13 +86,14 @@ export function tokenEndpoints(
       }
       const made = await createToken(database, body, caller.name)
       access.tokenMade()
+      streams.tokenMade()
       return { body: made }
     }),
     endpoint(routes.revokeToken, async ({ params, caller }) => {
       const known = /^[0-9a-f]{12}$/.test(params.token_id)
       const answer = known ? await revokeToken(database, params.token_id, caller.name) : undefined
       if (answer?.revoked) {
-        onRevoked(params.token_id)
+        streams.revoked(params.token_id)
         return { body: undefined }
       }
       if (answer?.why === 'already_revoked') throw new ApiError('token_revoked', 'The token was already revoked.')

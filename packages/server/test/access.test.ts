@@ -2,7 +2,7 @@ import { routes, type Role, type Route } from '@fencepost/client'
 import { createHash } from 'node:crypto'
 import { networkInterfaces } from 'node:os'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { createToken, listTokens, revokeToken } from '../src/index.ts'
+import { createToken, listTokens, revokeToken, type ServerOptions } from '../src/index.ts'
 import { openServerBed, type ServerBed } from './server-bed.ts'
 import { view } from './viewer.ts'
 
@@ -186,6 +186,26 @@ describe('without tokens', () => {
     expect((await on.http('GET', '/jobs')).status).toBe(401)
   })
 
+  test.each(['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip', 'via'])(
+    'a request with the header %s came through a proxy, and needs a token',
+    async (name) => {
+      const headers = { [name]: '203.0.113.7' }
+      expect(await on.http('GET', '/jobs', { headers })).toMatchObject({ status: 401, code: 'token_missing' })
+      expect(await on.http('GET', '/healthz', { headers })).toMatchObject({ status: 200 })
+      const token = await on.token('viewer')
+      expect(await on.http('GET', '/jobs', { headers, token })).toMatchObject({ status: 200 })
+    },
+  )
+
+  test('streams end when the first token is made, at this server at once, at others with the next ping', async () => {
+    const other = await on.open({ pingMs: 20 })
+    const here = await view(on.url, '/events')
+    const there = await view(other.url, '/events')
+    expect(await on.http('POST', '/tokens', { body: { name: 'a', role: 'admin' } })).toMatchObject({ status: 201 })
+    await Promise.all([here.ended, there.ended])
+    for (const viewer of [here, there]) expect(viewer.received.at(-1)?.data).toEqual({ reason: 'token_needed' })
+  })
+
   test('no other address is listened on', async () => {
     for (const host of ['0.0.0.0', '::', 'example.com', outsideAddress()]) {
       await expect(on.open({ host })).rejects.toMatchObject({ code: 'access_unprotected' })
@@ -218,14 +238,53 @@ describe('web pages', () => {
   })
 })
 
-test('too many requests are refused with when to come back', async () => {
+test('too many requests are refused with when to come back, but never those that ask whether the process lives', async () => {
   const server = await on.open({ rateLimitPerSecond: 1, rateLimitBurst: 5 })
   const statuses = []
-  for (let nth = 0; nth < 8; nth += 1) statuses.push(await on.http('GET', '/healthz', { url: server.url }))
+  for (let nth = 0; nth < 8; nth += 1) statuses.push(await on.http('GET', '/openapi.json', { url: server.url }))
   expect(statuses.map(({ status }) => status).slice(0, 5)).toEqual([200, 200, 200, 200, 200])
   const refused = statuses.at(-1)
   expect(refused).toMatchObject({ status: 429, code: 'rate_limited' })
   expect(Number(refused?.headers.get('retry-after'))).toBeGreaterThan(0)
+  expect(await on.http('GET', '/healthz', { url: server.url })).toMatchObject({ status: 200 })
+})
+
+describe('behind proxies', () => {
+  // With a limit of one request, whoever can choose his own address is never refused.
+  const many = async (trustProxy: ServerOptions['trustProxy'], forwarded: (nth: number) => string) => {
+    const { url } = await on.open({ ...(trustProxy === undefined ? {} : { trustProxy }), ...oneRequest })
+    const token = await on.token('viewer')
+    const ask = (nth: number) =>
+      on.http('GET', '/drain', { url, token, headers: { 'x-forwarded-for': forwarded(nth) } })
+    return [(await ask(1)).status, (await ask(2)).status]
+  }
+  const oneRequest = { rateLimitPerSecond: 1, rateLimitBurst: 1 }
+
+  test.each([1, ['127.0.0.0/8', '::1']])(
+    'with trustProxy %j, what the caller wrote into the header is not believed',
+    async (trust) => {
+      expect(await many(trust, (nth) => `198.51.100.${nth}, 203.0.113.7`)).toEqual([200, 429])
+    },
+  )
+
+  test.each([1, ['127.0.0.0/8', '::1']])(
+    'with trustProxy %j, callers are told apart by what the proxy wrote',
+    async (trust) => {
+      const { url } = await on.open({ trustProxy: trust, ...oneRequest })
+      const ask = (caller: string) => on.http('GET', '/openapi.json', { url, headers: { 'x-forwarded-for': caller } })
+      expect((await ask('203.0.113.7')).status).toBe(200)
+      expect((await ask('203.0.113.8')).status).toBe(200)
+      expect((await ask('203.0.113.7')).status).toBe(429)
+    },
+  )
+
+  test.each([true, 0, -1, 1.5, [], ['proxy.example'], ['10.0.0.0/33'], ['10.0.0.0/8/8'], 'x'])(
+    'trustProxy %j is refused',
+    async (trust) => {
+      const options = { trustProxy: trust as ServerOptions['trustProxy'] } as Partial<ServerOptions>
+      await expect(on.open(options)).rejects.toMatchObject({ code: 'options_invalid' })
+    },
+  )
 })
 
 function outsideAddress(): string {

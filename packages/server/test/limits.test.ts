@@ -47,6 +47,21 @@ test('more streams than maxStreams are 429 with Retry-After, until one of them h
   second.leave()
 })
 
+test('one caller has at most maxStreamsPerCaller streams, and takes none from the others', async () => {
+  const { url } = await on.open({ maxStreamsPerCaller: 2 })
+  const first = await view(url, '/events')
+  const second = await view(url, '/events')
+  const init = { url, headers: { accept: 'text/event-stream' } }
+  expect(await on.http('GET', '/events', init)).toMatchObject({ status: 429, code: 'rate_limited' })
+  const authorization = `Bearer ${await on.token('viewer')}`
+  const other = await view(url, '/events', { authorization })
+  first.leave()
+  await expect
+    .poll(async () => (await view(url, '/events', { authorization }).catch(() => undefined)) !== undefined)
+    .toBe(true)
+  for (const viewer of [second, other]) viewer.leave()
+})
+
 test('more connections than maxConnections are dropped, and those there are go on', async () => {
   const server = await on.open({ maxConnections: 3 })
   const three = [dial(server), dial(server), dial(server)]

@@ -34,6 +34,7 @@ test('while Postgres is away requests are 503 with Retry-After, and all goes on 
   const viewer = await view(server.url, `/jobs/${jobId}/events`)
   await viewer.until(1)
   expect(await client.readyz()).toMatchObject({ status: 'ready' })
+  expect(await client.metrics()).toMatch(/^fencepost_database_up 1$/m) // whoever has scraped may go on
 
   const { port } = new URL(postgres.url)
   await postgres.close()

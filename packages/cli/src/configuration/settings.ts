@@ -70,10 +70,11 @@ export const settings = {
     env: ['FENCEPOST_CORS_ORIGINS'],
   },
   trustProxy: {
-    kind: 'boolean',
-    description: 'Take the address of a caller from X-Forwarded-For: only behind a proxy that sets it.',
+    kind: 'list',
+    placeholder: 'proxies',
+    description:
+      'Behind proxies: how many a request passes, or their addresses (10.0.0.0/8). Callers are then told apart by X-Forwarded-For.',
     env: ['FENCEPOST_TRUST_PROXY'],
-    default: false,
   },
   maxBodyBytes: {
     kind: 'integer',

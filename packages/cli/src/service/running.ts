@@ -10,13 +10,19 @@ export async function openConfiguredServer(engine: Engine, settings: ServerSetti
     logger,
     host,
     port,
-    trustProxy,
+    trustProxy: trustProxyOf(trustProxy),
     maxBodyBytes,
     rateLimitPerSecond,
     // As the server has it by default: twice of what a second allows.
     rateLimitBurst: 2 * rateLimitPerSecond,
     ...(corsOrigins === undefined ? {} : { corsOrigins }),
   })
+}
+
+function trustProxyOf(proxies: readonly string[] | undefined): false | number | readonly string[] {
+  if (proxies === undefined) return false
+  const [only] = proxies
+  return proxies.length === 1 && only !== undefined && /^\d{1,3}$/.test(only) ? Number(only) : proxies
 }
 
 export function workOptions({ queues, concurrency, graceMs, pollMs }: WorkerSettings): WorkOptions {

@@ -3,12 +3,17 @@ import { Lookup, type EngineDatabase } from '@fencepost/engine'
 import type { FastifyRequest } from 'fastify'
 import type { Caller } from '../endpoint.ts'
 import { ApiError } from '../error.ts'
-import { checkLoopbackName } from './origin.ts'
+import { RememberedCallers } from './remembered-callers.ts'
+import { checkLoopbackName, proxyHeaderOf } from './origin.ts'
 import { countTokens, findTokens, type StoredToken } from './tokens.ts'
 
 /*
  * Who may do what. As long as there has never been a token, a server that is bound to loopback lets everybody in, as
- * an administrator named `local`. From the first token on, and on any other address, every request needs one.
+ * an administrator named `local`, unless the request came through a proxy. From the first token on, and on any other
+ * address, every request needs one.
+ *
+ * Tokens are looked up for every request and nothing is cached, so a revoked one is refused at once. A route marked
+ * `whenAway` is the exception: while Postgres does not answer, it knows a caller by how Postgres answered last.
  */
 
 const nobody: Caller = { name: 'anonymous', role: 'viewer', tokenId: undefined }
@@ -20,6 +25,7 @@ export class Access {
   readonly #database: EngineDatabase
   readonly #loopback: boolean
   readonly #tokens: Lookup<StoredToken>
+  readonly #remembered = new RememberedCallers()
   #openUntil = 0
 
   constructor(database: EngineDatabase, options: { loopback: boolean }) {
@@ -29,9 +35,12 @@ export class Access {
   }
 
   /** The caller, or a refusal. */
-  async admit(request: FastifyRequest, { role }: Route): Promise<Caller> {
+  async admit(request: FastifyRequest, { role, whenAway }: Route): Promise<Caller> {
     if (role === 'public') return nobody
-    const caller = await this.#identify(request)
+    const caller =
+      whenAway === 'remembered'
+        ? await this.#remembered.identify(request, () => this.#identify(request))
+        : await this.#identify(request)
     if (allows(caller.role, role)) return caller
     throw new ApiError('role_insufficient', `This takes the role ${role}; the token has the role ${caller.role}.`, {
       details: { needed: role, role: caller.role },
@@ -56,6 +65,7 @@ export class Access {
     const { authorization } = request.headers
     if (authorization === undefined) {
       if (await this.isOpen()) {
+        checkDirect(request)
         checkLoopbackName(request)
         return local
       }
@@ -66,6 +76,16 @@ export class Access {
     if (token === undefined) throw unauthorized('token_invalid', 'The token is not known, or was revoked.')
     return { name: token.name, role: token.role, tokenId: token.token_id }
   }
+}
+
+function checkDirect(request: FastifyRequest): void {
+  const header = proxyHeaderOf(request)
+  if (header === undefined) return
+  throw unauthorized(
+    'token_missing',
+    `This server has no tokens, and the request came through a proxy (header ${header}), so it could be anybody's. ` +
+      'Make a token: fencepost tokens create <name> --role admin.',
+  )
 }
 
 function unauthorized(code: 'token_missing' | 'token_invalid', message: string): ApiError {

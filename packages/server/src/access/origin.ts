@@ -37,6 +37,14 @@ export function checkLoopbackName(request: FastifyRequest): void {
   )
 }
 
+// What proxies add. Behind one, every caller has the proxy's address, so loopback says nothing about who it is.
+const proxyHeaders = ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip', 'via']
+
+/** The header by which a request shows that it came through a proxy. */
+export function proxyHeaderOf({ headers }: Pick<FastifyRequest, 'headers'>): string | undefined {
+  return proxyHeaders.find((name) => headers[name] !== undefined)
+}
+
 /** The headers that answer a browser's question whether it may send a request. */
 export const preflightHeaders = {
   'access-control-allow-methods': 'GET, POST, PUT, DELETE',

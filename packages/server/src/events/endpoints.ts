@@ -35,10 +35,11 @@ export function eventEndpoints(engine: Engine, jobs: Lookup<Job>, live: Live): r
         const body = (await engine.events(job.jobId, options)).map(eventJson)
         return { body }
       }
-      live.streams.requireRoom()
+      const viewer = { tokenId: caller.tokenId, address: request.ip }
+      live.streams.requireRoom(viewer)
       return {
         stream: async (reply) => {
-          const stream = live.streams.open(reply, caller.tokenId)
+          const stream = live.streams.open(reply, viewer)
           await new JobViewer(engine, live, stream, job.jobId).view(from, isFinished(job.status))
         },
       }
@@ -47,10 +48,11 @@ export function eventEndpoints(engine: Engine, jobs: Lookup<Job>, live: Live): r
       if (request.method === 'HEAD') return { body: '' }
       const resumed = request.headers['last-event-id']
       const from = resumed === undefined ? undefined : allCursor(resumed)
-      live.streams.requireRoom()
+      const viewer = { tokenId: caller.tokenId, address: request.ip }
+      live.streams.requireRoom(viewer)
       return {
         stream: async (reply) => {
-          await viewAll(live, live.streams.open(reply, caller.tokenId), from)
+          await viewAll(live, live.streams.open(reply, viewer), from)
         },
       }
     }),

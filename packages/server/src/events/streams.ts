@@ -5,19 +5,36 @@ import { revokedAmong } from '../access/tokens.ts'
 import { ApiError } from '../error.ts'
 import { Stream } from './stream.ts'
 
-/** All streams of a server: pings them, ends those whose token was revoked, and ends all when it stops. */
+export interface StreamsOptions {
+  pingMs: number
+  maxStreams: number
+  maxStreamsPerCaller: number
+  /** True while no token is needed. */
+  isOpen: () => Promise<boolean>
+  logger: Logger
+}
+
+/** Whose a stream is: a token, or an address while no token is needed. */
+export interface Viewer {
+  tokenId: string | undefined
+  address: string
+}
+
+/**
+ * All streams of a server: pings them, ends those whose token was revoked, those without one once one is needed, and all
+ * when it stops.
+ */
 export class Streams {
   readonly #database: EngineDatabase
-  readonly #logger: Logger
-  readonly #max: number
+  readonly #options: StreamsOptions
   readonly #streams = new Set<Stream>()
+  readonly #perCaller = new Map<string, number>()
   readonly #timer: NodeJS.Timeout
   #closed = false
 
-  constructor(database: EngineDatabase, options: { pingMs: number; maxStreams: number; logger: Logger }) {
+  constructor(database: EngineDatabase, options: StreamsOptions) {
     this.#database = database
-    this.#logger = options.logger
-    this.#max = options.maxStreams
+    this.#options = options
     this.#timer = setInterval(() => void this.#ping(), options.pingMs)
   }
 
@@ -26,17 +43,27 @@ export class Streams {
   }
 
   /** Refuses one more than there may be; before anything of it is sent. */
-  requireRoom(): void {
-    if (this.#streams.size < this.#max) return
-    throw new ApiError('rate_limited', `This server has ${this.#max} streams open, and no room for more.`, {
-      headers: { 'retry-after': '5' },
-    })
+  requireRoom(viewer: Viewer): void {
+    const { maxStreams, maxStreamsPerCaller } = this.#options
+    const full = this.#streams.size >= maxStreams
+    if (!full && (this.#perCaller.get(callerOf(viewer)) ?? 0) < maxStreamsPerCaller) return
+    const message = full
+      ? `This server has ${maxStreams} streams open, and no room for more.`
+      : `This caller has ${maxStreamsPerCaller} streams open, as many as one may have. Close one, or follow GET /events.`
+    throw new ApiError('rate_limited', message, { headers: { 'retry-after': '5' } })
   }
 
-  open(reply: FastifyReply, tokenId: string | undefined): Stream {
-    const stream = new Stream(reply, tokenId)
+  open(reply: FastifyReply, viewer: Viewer): Stream {
+    const stream = new Stream(reply, viewer.tokenId)
+    const caller = callerOf(viewer)
     this.#streams.add(stream)
-    stream.onEnd(() => this.#streams.delete(stream))
+    this.#perCaller.set(caller, (this.#perCaller.get(caller) ?? 0) + 1)
+    stream.onEnd(() => {
+      this.#streams.delete(stream)
+      const left = (this.#perCaller.get(caller) ?? 1) - 1
+      if (left > 0) this.#perCaller.set(caller, left)
+      else this.#perCaller.delete(caller)
+    })
     if (this.#closed) stream.close('shutdown') // it was asked for before, and has only come so far now
     return stream
   }
@@ -44,6 +71,11 @@ export class Streams {
   /** Ends the streams of a token. */
   revoked(tokenId: string): void {
     this.#closeAll('token_revoked', (stream) => stream.tokenId === tokenId)
+  }
+
+  /** Ends the streams that were opened without a token: from now on one is needed. */
+  tokenMade(): void {
+    this.#closeAll('token_needed', (stream) => stream.tokenId === undefined)
   }
 
   close(): void {
@@ -58,12 +90,19 @@ export class Streams {
 
   async #ping(): Promise<void> {
     for (const stream of this.#streams) stream.ping()
-    const tokenIds = [...new Set([...this.#streams].flatMap(({ tokenId }) => tokenId ?? []))]
-    if (tokenIds.length === 0) return
+    const holders = new Set([...this.#streams].map(({ tokenId }) => tokenId))
+    const tokenIds = [...holders].filter((tokenId) => tokenId !== undefined)
     try {
+      // Another server may have made the first token, or revoked one.
+      if (holders.has(undefined) && !(await this.#options.isOpen())) this.tokenMade()
+      if (tokenIds.length === 0) return
       for (const tokenId of await revokedAmong(this.#database, tokenIds)) this.revoked(tokenId)
     } catch (error) {
-      this.#logger.warn({ err: error }, 'tokens_not_checked')
+      this.#options.logger.warn({ err: error }, 'tokens_not_checked')
     }
   }
+}
+
+function callerOf({ tokenId, address }: Viewer): string {
+  return tokenId === undefined ? `address ${address}` : `token ${tokenId}`
 }

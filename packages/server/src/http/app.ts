@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Route } from '@fencepost/client'
+import { routes, type Route } from '@fencepost/client'
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Access } from '../access/access.ts'
 import { checkOrigin, preflightHeaders } from '../access/origin.ts'
@@ -41,7 +41,7 @@ export function createApp(endpoints: readonly Endpoint[], gate: Gate, options: C
       headersTimeout: options.headersTimeoutMs,
       connectionsCheckingInterval: 1_000,
     },
-    trustProxy: options.trustProxy,
+    trustProxy: trustedProxies(options),
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     genReqId: () => randomUUID(),
@@ -64,7 +64,8 @@ export function createApp(endpoints: readonly Endpoint[], gate: Gate, options: C
     if (gate.closing()) {
       throw new ApiError('shutting_down', 'This server is stopping: try again, at another one or later.')
     }
-    gate.rateLimit.take(`address ${request.ip}`)
+    // Whoever asks whether the process lives must not be told to come back later.
+    if (request.routeOptions.url !== routes.healthz.path) gate.rateLimit.take(`address ${request.ip}`)
     checkOrigin(request, reply, options)
     // Now, not in the handler for what is not found: some methods are refused for their body before they get there.
     if (request.is404) await answerUnknown(endpoints, request, reply, options)
@@ -76,6 +77,14 @@ export function createApp(endpoints: readonly Endpoint[], gate: Gate, options: C
   })
   for (const endpoint of endpoints) register(app, endpoint, gate)
   return app
+}
+
+/** Which addresses of X-Forwarded-For, counted from this server's side, are those of proxies. */
+function trustedProxies({
+  trustProxy,
+}: CheckedServerOptions): false | string[] | ((address: string, hop: number) => boolean) {
+  if (trustProxy === false) return false
+  return typeof trustProxy === 'number' ? (_address, hop) => hop < trustProxy : [...trustProxy]
 }
 
 function register(app: FastifyInstance, { route, handle }: Endpoint, gate: Gate): void {

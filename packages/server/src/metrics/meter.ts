@@ -13,6 +13,7 @@ import { metricsText, type Sample } from './text.ts'
 
 const idleAfterMs = 600_000
 const restPerCount = 50
+const firstLookMs = 2_000
 const drainLevels: readonly DrainLevel[] = ['off', 'submissions', 'all']
 
 export interface MeterOptions {
@@ -56,8 +57,19 @@ export class Meter {
     const wasIdle = performance.now() - this.#scrapedAt > idleAfterMs
     this.#scrapedAt = performance.now()
     if (wasIdle) this.#tick()
-    if (this.#depthAt === undefined || wasIdle) await this.#reading
+    if (this.#depthAt === undefined || wasIdle) await this.#readingFor(firstLookMs)
     return [metricsText(this.#samples()), ...this.#options.more.map((one) => one())].join('')
+  }
+
+  /** Waits for the look under way; not for a Postgres that does not answer, which the numbers then say. */
+  async #readingFor(ms: number): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<'late'>((resolve) => {
+      timer = setTimeout(resolve, ms, 'late')
+    })
+    const first = await Promise.race([this.#reading, late])
+    clearTimeout(timer)
+    if (first === 'late') this.#up = 0
   }
 
   async close(): Promise<void> {
