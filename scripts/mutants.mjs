@@ -1,82 +1,157 @@
 // @ts-check
 // Breaks the code on purpose, in every way that scripts/mutants/ names, and runs the tests that must notice.
-// Fails if a mutant survives. `node scripts/mutants.mjs <part of a name>` tries only some.
-import { spawn } from 'node:child_process'
-import { readdir, readFile } from 'node:fs/promises'
+// Fails if a mutant survives.
+//   node scripts/mutants.mjs                    all mutants
+//   node scripts/mutants.mjs <part of a name>   only some
+//   node scripts/mutants.mjs --check            only compares the mutants with the sources they change
+//   node scripts/mutants.mjs --by               also prints the test that killed each mutant without a `by`
+//   node scripts/mutants.mjs --tests-passed     does not run the unmutated tests first: they have just passed elsewhere
+// Ends with one line: `mutants: N killed, M survived`.
+import { fork } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
 import { openEmbeddedPostgres } from '@fencepost/engine'
-import ts from 'typescript'
-
-const config = fileURLToPath(new URL('./mutants/vitest.config.ts', import.meta.url))
-const vitest = fileURLToPath(new URL('../node_modules/vitest/vitest.mjs', import.meta.url))
-
-/** @typedef {{ name: string, tests: readonly string[] }} Mutant */
-
-const all = await loadMutants()
-const wanted = all.filter(({ name }) => name.includes(process.argv[2] ?? ''))
-if (wanted.length === 0) throw new Error(`No mutant is called ${process.argv[2]}; scripts/mutants/ has their names.`)
-// Two lanes, each with a server of its own that its runs share one after another.
-const servers = await Promise.all(
-  Array.from({ length: 2 }, () => openEmbeddedPostgres({ temporary: true, durable: false })),
-)
-/** @type {string[]} */
-const survived = []
-try {
-  const tests = [...new Set(wanted.flatMap(({ tests }) => tests))]
-  if (!(await passes({ name: '', tests }, servers[0]?.url))) {
-    console.error('The tests fail without any mutant: nothing can be said about the mutants.')
-    process.exitCode = 1
-  } else {
-    const queue = [...wanted]
-    await Promise.all(servers.map(({ url }) => work(queue, url)))
-    console.log(`mutants: ${wanted.length - survived.length} killed, ${survived.length} survived`)
-    if (survived.length > 0) process.exitCode = 1
-  }
-} finally {
-  await Promise.all(servers.map((server) => server.close()))
-}
+import { loadMutants, mutate } from './mutants/load.mjs'
 
 /**
- * @param {Mutant[]} queue
- * @param {string} url
+ * @typedef {import('./mutants/mutant.ts').Mutant} Mutant
+ * @typedef {import('./mutants/lane.mjs').Order} Order
+ * @typedef {import('./mutants/lane.mjs').Verdict} Verdict
+ * @typedef {{ run(order: Order): Promise<Verdict>, close(): Promise<unknown> }} Lane
  */
-async function work(queue, url) {
-  for (let mutant = queue.shift(); mutant !== undefined; mutant = queue.shift()) {
-    const alive = await passes(mutant, url)
-    if (alive) survived.push(mutant.name)
-    console.log(`${alive ? 'SURVIVED' : 'killed  '} ${mutant.name}`)
+
+const { values: flags, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { by: { type: 'boolean' }, check: { type: 'boolean' }, 'tests-passed': { type: 'boolean' } },
+})
+const wanted = (await loadMutants()).filter(({ name }) => name.includes(positionals[0] ?? ''))
+if (wanted.length === 0) throw new Error(`No mutant is called ${positionals[0]}; scripts/mutants/ has their names.`)
+await checkSources(wanted)
+if (!flags.check) await runAll(wanted)
+
+/**
+ * A mutant whose text or tests are gone would otherwise be noticed only after minutes.
+ * @param {Mutant[]} mutants
+ */
+async function checkSources(mutants) {
+  const names = mutants.map(({ name }) => name)
+  const twice = names.filter((name, index) => names.indexOf(name) !== index)
+  if (twice.length > 0) throw new Error(`Two mutants are called ${twice.join(' and ')}`)
+  for (const mutant of mutants) {
+    mutate(mutant, await source(mutant.file))
+    for (const test of mutant.tests) await source(test)
   }
 }
 
-/**
- * @param {Mutant} mutant
- * @param {string | undefined} url
- */
-async function passes(mutant, url) {
-  // Without a mutant all must pass: other work on the machine can make a test miss its deadline once.
-  const retry = mutant.name === '' ? ['--retry=1'] : []
-  const run = spawn(process.execPath, [vitest, 'run', '--config', config, ...retry, ...mutant.tests], {
-    env: { ...process.env, DATABASE_URL: url, FENCEPOST_MUTANT: mutant.name },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let output = ''
-  run.stdout.on('data', (some) => (output += some))
-  run.stderr.on('data', (some) => (output += some))
-  const code = await new Promise((resolve) => run.on('close', resolve))
-  // Killed means that a test failed; a mutant that cannot even be loaded proves nothing.
-  if (code !== 0 && !/Tests .*failed/.test(output)) throw new Error(`${mutant.name || 'no mutant'}:\n${output}`)
-  if (code !== 0 && mutant.name === '') console.error(output)
-  return code === 0
+/** @param {string} path */
+function source(path) {
+  return readFile(new URL(`../${path}`, import.meta.url), 'utf8')
 }
 
-/** @returns {Promise<Mutant[]>} */
-async function loadMutants() {
-  const names = (await readdir(new URL('./mutants/', import.meta.url))).filter((name) => name.endsWith('-mutants.ts'))
-  const lists = names.map(async (name) => {
-    const source = await readFile(new URL(`./mutants/${name}`, import.meta.url), 'utf8')
-    const { outputText } = ts.transpileModule(source, { compilerOptions: { module: ts.ModuleKind.ESNext } })
-    const { mutants } = await import(`data:text/javascript,${encodeURIComponent(outputText)}`)
-    return mutants
+/** @param {Mutant[]} mutants */
+async function runAll(mutants) {
+  const server = await openEmbeddedPostgres({ temporary: true, durable: false, settings: { max_connections: 300 } })
+  /** @type {Lane[]} */
+  const lanes = []
+  try {
+    // A lane mostly computes, and sometimes waits for a timeout: as many as a small machine has cores.
+    lanes.push(...(await Promise.all([openLane(server.url), openLane(server.url)])))
+    if (!flags['tests-passed'] && !(await unmutatedPass(lanes, mutants))) {
+      console.error('The tests fail without any mutant: nothing can be said about the mutants.')
+      process.exitCode = 1
+      return
+    }
+    const survived = await killAll(lanes, mutants)
+    console.log(`mutants: ${mutants.length - survived} killed, ${survived} survived`)
+    if (survived > 0) process.exitCode = 1
+  } finally {
+    await Promise.all(lanes.map((lane) => lane.close()))
+    await server.close()
+  }
+}
+
+/**
+ * @param {Lane[]} lanes
+ * @param {Mutant[]} mutants
+ */
+async function unmutatedPass(lanes, mutants) {
+  const files = new Set(mutants.flatMap(({ tests }) => tests))
+  const orders = [...files].map((file) => {
+    const names = mutants.filter(({ tests }) => tests.includes(file)).map(({ by }) => by)
+    return { name: '', tests: [file], by: names.flatMap((by) => by ?? []), whole: names.includes(undefined) }
   })
-  return (await Promise.all(lists)).flat()
+  let pass = true
+  await share(lanes, orders, async (lane, { whole, ...order }) => {
+    const { failed, errors } = await lane.run(whole ? { ...order, by: [] } : order)
+    for (const reason of [...failed, ...errors])
+      console.error(`FAILED without a mutant: ${order.tests.join()}: ${reason}`)
+    if (failed.length + errors.length > 0) pass = false
+  })
+  return pass
+}
+
+/**
+ * Returns how many survived.
+ * @param {Lane[]} lanes
+ * @param {Mutant[]} mutants
+ */
+async function killAll(lanes, mutants) {
+  let survived = 0
+  await share(lanes, mutants, async (lane, { name, tests, by }) => {
+    const { failed, errors, ms } = await lane.run({ name, tests, by: by === undefined ? [] : [by] })
+    const killed = failed.length > 0
+    if (!killed) survived += 1
+    console.log(`${killed ? 'killed  ' : 'SURVIVED'} ${(ms / 1000).toFixed(1).padStart(5)} s  ${name}`)
+    // Killed means that a test failed; a mutant that cannot even be loaded proves nothing.
+    if (!killed) for (const error of errors) console.log(`    no test failed, but: ${error}`)
+    if (flags.by && by === undefined) for (const test of failed) console.log(`    by: '${test}'`)
+  })
+  return survived
+}
+
+/**
+ * Each lane takes the next of the items when it has done the one before.
+ * @template Item
+ * @param {Lane[]} lanes
+ * @param {Item[]} items
+ * @param {(lane: Lane, item: Item) => Promise<void>} work
+ */
+async function share(lanes, items, work) {
+  const queue = [...items]
+  await Promise.all(
+    lanes.map(async (lane) => {
+      for (let item = queue.shift(); item !== undefined; item = queue.shift()) await work(lane, item)
+    }),
+  )
+}
+
+/**
+ * @param {string} url of the server whose databases the tests use
+ * @returns {Promise<Lane>}
+ */
+async function openLane(url) {
+  const program = fileURLToPath(new URL('./mutants/lane.mjs', import.meta.url))
+  const child = fork(program, { env: { ...process.env, DATABASE_URL: url } })
+  const answer = () =>
+    new Promise((resolve, reject) => {
+      const ended = () => reject(new Error('A lane of the mutants ended before it answered.'))
+      child.once('exit', ended)
+      child.once('message', (message) => {
+        child.off('exit', ended)
+        resolve(message)
+      })
+    })
+  await answer()
+  return {
+    run: (order) => {
+      child.send(order)
+      return answer()
+    },
+    close: () => {
+      const ended = new Promise((resolve) => child.once('exit', resolve))
+      child.disconnect()
+      return ended
+    },
+  }
 }

@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { describe, expect, inject, it } from 'vitest'
 import { createTestDatabase } from './database.ts'
+import { beginRun, endRun } from './setup/run-databases.ts'
 
 describe('a test database', () => {
   it('is migrated, and of its own', async () => {
@@ -22,6 +23,17 @@ describe('a test database', () => {
     const name = new URL(url).pathname.slice(1)
     const left = await ask(inject('testServer').adminUrl, `select from pg_database where datname = '${name}'`)
     expect(left).toEqual([])
+    await drop()
+  })
+
+  it('is not dropped by another run on the same server, which drops what a killed run has left', async () => {
+    const { adminUrl } = inject('testServer')
+    const { url, drop } = await createTestDatabase()
+    await ask(adminUrl, 'create database fencepost_test_00000000_left')
+    const other = await beginRun(adminUrl)
+    expect(await ask(url, 'select 1 as there')).toEqual([{ there: 1 }])
+    expect(await ask(adminUrl, `select from pg_database where datname = 'fencepost_test_00000000_left'`)).toEqual([])
+    await endRun(other)
     await drop()
   })
 })

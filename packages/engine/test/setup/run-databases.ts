@@ -21,7 +21,7 @@ export async function beginRun(url: string): Promise<Run> {
   await dropDatabases(
     session,
     `not exists (select from pg_stat_activity
-                  where application_name = substring(datname from '^${prefix}[0-9a-f]+'))`,
+                  where application_name = substring(pg_database.datname from '^${prefix}[0-9a-f]+'))`,
   )
   return { name, session }
 }

@@ -19,7 +19,7 @@ import { mutants } from '../../../../scripts/mutants/mutants.ts'
 // compiled to a folder where it looks as it does when it is installed, with the programs of these tests inside.
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
-// As scripts/mutants/vitest.config.ts does for what runs in the tests' own process.
+// As scripts/mutants/lane.mjs does for what runs in the tests' own process.
 const mutant = mutants.find(({ name }) => name === process.env['FENCEPOST_MUTANT'])
 const packages = fileURLToPath(new URL('../../../../node_modules', import.meta.url))
 
