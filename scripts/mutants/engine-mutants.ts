@@ -328,4 +328,18 @@ export const mutants: readonly Mutant[] = [
     replace: '',
     tests: ['packages/engine/test/added-columns.test.ts'],
   },
+  {
+    name: 'a batch that takes its dedup keys in the order it names them',
+    file: `${lifecycle}/submit.ts`,
+    find: 'sql`order by ${select.dedupKey}, ${select.nth}`',
+    replace: 'sql`order by ${select.nth}`',
+    tests: [race('submit-against-submit')],
+  },
+  {
+    name: 'a batch that takes its locks in the order it names them',
+    file: `${lifecycle}/submit.ts`,
+    find: '         order by lock_key\n        on conflict (lock_key) do nothing',
+    replace: '        on conflict (lock_key) do nothing',
+    tests: [race('submit-against-submit')],
+  },
 ]

@@ -7,7 +7,8 @@ import type { Submission } from './submission.ts'
  *
  * Without keys a submission is one insert. With a lock or dedup key it is a few statements of one transaction: take
  * the locks, insert what got its lock, give back the locks of what a dedup key kept out, look up who is in the way.
- * Lock order: resource_locks (by key), then live_jobs. A conflict with a transaction still open waits for its end.
+ * Lock order: resource_locks by lock key, then live_jobs by dedup key. A conflict with a transaction that is still open
+ * waits for its end, so two batches that took their keys in different orders could wait for each other.
  */
 
 /** What became of one submission. */
@@ -136,9 +137,15 @@ async function freeLapsedLocks(db: Db, lockKeys: readonly string[]): Promise<boo
   const { t } = db
   const freed = await db.query(
     'submit.lapsed_locks',
-    sql`delete from ${t.resourceLocks} held
-         where lock_key = any(${lockKeys}::text[]) and expires_at <= ${t.now}
-           and not exists (select from ${t.liveJobs} job where job.job_id = held.job_id)
+    sql`with lapsed as (
+          select lock_key, job_id from ${t.resourceLocks} held
+           where lock_key = any(${lockKeys}::text[]) and expires_at <= ${t.now}
+             and not exists (select from ${t.liveJobs} job where job.job_id = held.job_id)
+           order by lock_key
+             for update
+        )
+        delete from ${t.resourceLocks}
+         where lock_key = any(array(select lock_key from lapsed)) and job_id = any(array(select job_id from lapsed))
         returning lock_key`,
   )
   return freed.length > 0
@@ -156,9 +163,9 @@ async function insertJobs(
     submissions.length === 1 ? columnsOfOne(submissions[0] as Submission, ids) : columnsOf(submissions, ids)
   const allowed = origin.from === 'submitter' ? submissionsAllowed(db) : sql`true`
   // Only where it can matter: an insert that may conflict costs more.
-  const onConflict = submissions.some(({ dedupKey }) => dedupKey !== undefined)
-    ? sql`on conflict (dedup_key) where dedup_key is not null do nothing`
-    : sql``
+  const deduplicates = submissions.some(({ dedupKey }) => dedupKey !== undefined)
+  const inOrder = deduplicates && submissions.length > 1 ? sql`order by ${select.dedupKey}, ${select.nth}` : sql``
+  const onConflict = deduplicates ? sql`on conflict (dedup_key) where dedup_key is not null do nothing` : sql``
   const parentJobId = origin.from === 'parent' ? origin.parentJobId : null
   const pipelineId = origin.from === 'submitter' ? null : (origin.pipelineId ?? null)
   const announcement = origin.from === 'submitter' ? origin.announcement : undefined
@@ -172,6 +179,7 @@ async function insertJobs(
            coalesce(${select.pipelineId}, ${pipelineId}::uuid), ${t.now}, ${select.by}
       ${from}
      where ${allowed}
+     ${inOrder}
     ${onConflict}
     returning job_id`
   if (submissions.length === 1) {

@@ -82,6 +82,40 @@ describe('many jobs at once', () => {
   })
 })
 
+describe.each(['lockKey', 'dedupKey'] as const)(
+  'two batches that name the same keys as %s in opposite orders',
+  (which) => {
+    const clients: pg.Client[] = []
+    beforeEach(async () => {
+      for (const client of [
+        new pg.Client({ connectionString: bed.url }),
+        new pg.Client({ connectionString: bed.url }),
+      ]) {
+        await client.connect()
+        await client.query('begin')
+        clients.push(client)
+      }
+      return () => Promise.all(clients.splice(0).map((client) => client.end()))
+    })
+
+    test('never deadlock: one gets all the keys, and the other is told so', async () => {
+      // The key in the middle is taken: each batch has written what it names before it when it comes to wait.
+      const held = await bed.hold(submitting({ [which]: 'm' }))
+      const batch = async (client: pg.Client | undefined, keys: readonly string[]) => {
+        if (client === undefined) throw new Error('not connected')
+        const items = keys.map((key) => ({ payload: {}, options: { [which]: key } }))
+        const answers = await other.submitMany(work, items, { client })
+        await client.query('commit')
+        return answers.filter(({ submitted }) => submitted).length
+      }
+      const both = Promise.all([batch(clients[0], ['a', 'm', 'z']), batch(clients[1], ['z', 'm', 'a'])])
+      await bed.blocked(2)
+      await held.rollback()
+      expect((await both).toSorted()).toEqual([0, 3])
+    })
+  },
+)
+
 describe.each([
   ['lock', { lockKey: 'k' }, 'locked'],
   ['dedup key', { dedupKey: 'k' }, 'duplicate'],
