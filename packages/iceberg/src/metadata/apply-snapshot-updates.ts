@@ -81,14 +81,32 @@ export function removeSnapshotRef(draft: Draft, name: string): void {
 /** Removes snapshots with their statistics, and every ref to them: callers assert the refs they know. */
 export function removeSnapshots(draft: Draft, snapshotIds: readonly bigint[]): void {
   const { next } = draft
-  const removed = new Set(snapshotIds)
-  const kept = next.snapshots.filter((s) => !removed.has(s.snapshotId))
+  const kept = inOrder(next.snapshots, snapshotIds) ?? withoutAny(next.snapshots, new Set(snapshotIds))
   if (kept.length === next.snapshots.length) return
+  const held = [...next.statistics, ...next.partitionStatistics, ...next.refs.values()]
+  const gone = new Set(held.map(({ snapshotId }) => snapshotId))
+  // Only removed snapshots count: others that are not in the table were not in it before.
+  const removed = gone.size === 0 ? gone : new Set(snapshotIds.filter((id) => gone.has(id)))
   next.snapshots = kept
-  next.statistics = next.statistics.filter((file) => !removed.has(file.snapshotId))
-  next.partitionStatistics = next.partitionStatistics.filter((file) => !removed.has(file.snapshotId))
+  next.statistics = withoutAny(next.statistics, removed)
+  next.partitionStatistics = withoutAny(next.partitionStatistics, removed)
   draft.removedSnapshots = true
   for (const [name, ref] of next.refs) if (removed.has(ref.snapshotId)) removeSnapshotRef(draft, name)
+}
+
+/** What is left when the ids come in the order of the snapshots, as they mostly do; else undefined. A large set is slow. */
+function inOrder(snapshots: readonly Snapshot[], ids: readonly bigint[]): Snapshot[] | undefined {
+  let at = 0
+  const kept = snapshots.filter(({ snapshotId }) => {
+    if (snapshotId !== ids[at]) return true
+    at += 1
+    return false
+  })
+  return at === ids.length ? kept : undefined
+}
+
+function withoutAny<T extends { readonly snapshotId: bigint }>(items: readonly T[], ids: ReadonlySet<bigint>): T[] {
+  return items.filter((item) => !ids.has(item.snapshotId))
 }
 
 /**

@@ -44,7 +44,7 @@ export function applyUpdates(
     passed: new Set(),
     removedSnapshots: false,
   }
-  for (const update of updates) applyUpdate(draft, update)
+  for (const update of joinedRemovals(updates)) applyUpdate(draft, update)
   checkDefaults(draft)
   trimSnapshotLog(draft)
   if (options.previousLocation !== undefined) {
@@ -52,6 +52,22 @@ export function applyUpdates(
     draft.next.metadataLog = [...metadata.metadataLog, entry].slice(-metadataLogLength(draft.next.properties))
   }
   return draft.next
+}
+
+/** Removals of snapshots one after another as one: each looks at all snapshots, and some clients send one for each id. */
+function joinedRemovals(updates: readonly MetadataUpdate[]): MetadataUpdate[] {
+  const joined: MetadataUpdate[] = []
+  let ids: bigint[] | undefined
+  for (const update of updates) {
+    if (update.action !== 'remove-snapshots') {
+      ids = undefined
+      joined.push(update)
+    } else if (ids === undefined) {
+      ids = [...update.snapshotIds]
+      joined.push({ action: 'remove-snapshots', snapshotIds: ids })
+    } else for (const id of update.snapshotIds) ids.push(id)
+  }
+  return joined
 }
 
 /** How many earlier metadata files the log keeps (`write.metadata.previous-versions-max`, at least 1). */

@@ -1,4 +1,5 @@
 import { IcebergError } from '../errors.ts'
+import { isAncestor } from '../metadata/ancestry.ts'
 import type { Snapshot, SnapshotRef } from '../metadata/snapshot.ts'
 import { findSnapshot, mainBranch, type TableMetadata } from '../metadata/table-metadata.ts'
 import type { MetadataRequirement, MetadataUpdate } from '../metadata/update.ts'
@@ -83,22 +84,13 @@ export function moveBranch(metadata: TableMetadata, branch: string, snapshotId: 
   assertBranch(metadata, branch)
   assertSnapshot(metadata, snapshotId)
   const ref = metadata.refs.get(branch)
-  if (ancestor && !ancestorsOf(metadata, ref?.snapshotId).has(snapshotId)) {
+  if (ancestor && !isAncestor(metadata, ref?.snapshotId, snapshotId)) {
     throw invalid(metadata, `cannot be rolled back to snapshot ${snapshotId}: it is not in the past of "${branch}"`)
   }
   return {
     requirements: [...sameTable(metadata), sameRef(metadata, branch)],
     updates: [{ action: 'set-snapshot-ref', refName: branch, ref: { ...(ref ?? { type: 'branch' }), snapshotId } }],
   }
-}
-
-function ancestorsOf(metadata: TableMetadata, from: bigint | undefined): Set<bigint> {
-  const ancestors = new Set<bigint>()
-  for (let id = from; id !== undefined && !ancestors.has(id);) {
-    ancestors.add(id)
-    id = findSnapshot(metadata, id)?.parentSnapshotId
-  }
-  return ancestors
 }
 
 function assertSnapshot(metadata: TableMetadata, snapshotId: bigint): void {
