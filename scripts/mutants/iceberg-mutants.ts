@@ -8,35 +8,37 @@ const manifests = `${iceberg}/src/manifests/manifest.test.ts`
 const evolution = `${iceberg}/test/scan/evolution.test.ts`
 const nullable = `${iceberg}/src/manifests/nullable-unions.test.ts`
 const partitionTypes = `${iceberg}/src/manifests/partition-type.test.ts`
+const manySnapshots = `${iceberg}/src/metadata/many-snapshots.test.ts`
 const catalog = (name: string) => `${iceberg}/test/catalogs/${name}-catalog.test.ts`
 
 export const mutants: readonly Mutant[] = [
   {
     name: 'iceberg: position deletes that reach rows written after them',
     file: `${iceberg}/src/scan/delete-index.ts`,
-    find: '].filter((candidate) => candidate.sequenceNumber >= sequenceNumber)',
-    replace: ']',
+    find: 'this.#kept.sequenceNumber(candidate) >= sequenceNumber',
+    replace: 'candidate >= 0',
     tests: [deletes],
   },
   {
     name: 'iceberg: position deletes that miss rows of their own commit',
     file: `${iceberg}/src/scan/delete-index.ts`,
-    find: 'candidate.sequenceNumber >= sequenceNumber',
-    replace: 'candidate.sequenceNumber > sequenceNumber',
+    find: 'this.#kept.sequenceNumber(candidate) >= sequenceNumber',
+    replace: 'this.#kept.sequenceNumber(candidate) > sequenceNumber',
     tests: [deletes],
   },
   {
     name: 'iceberg: equality deletes that reach rows of their own commit',
     file: `${iceberg}/src/scan/delete-index.ts`,
-    find: 'candidate.sequenceNumber > sequenceNumber',
-    replace: 'candidate.sequenceNumber >= sequenceNumber',
+    find: 'this.#kept.sequenceNumber(candidate) > sequenceNumber',
+    replace: 'this.#kept.sequenceNumber(candidate) >= sequenceNumber',
     tests: [deletes],
   },
   {
     name: 'iceberg: a vector beside which position deletes still count',
     file: `${iceberg}/src/scan/delete-index.ts`,
-    find: 'return { vector, positions: [], equality }',
-    replace: 'return { vector, positions: this.#byPartition.get(partition) ?? [], equality }',
+    find: 'return { vector: this.#kept.get(vector), positions: [], equality }',
+    replace:
+      'return { vector: this.#kept.get(vector), positions: this.#chain(group?.positions, isNotEarlier), equality }',
     tests: [deletes],
   },
   {
@@ -213,5 +215,26 @@ export const mutants: readonly Mutant[] = [
     find: 'if (sources.size === wanted.size) break',
     replace: '',
     tests: [partitionTypes],
+  },
+  {
+    name: 'iceberg: every ancestor looked for among all snapshots',
+    file: `${iceberg}/src/metadata/ancestry.ts`,
+    find: 'at = found ?? 0',
+    replace: '',
+    tests: [manySnapshots],
+  },
+  {
+    name: 'iceberg: a walk over all snapshots for each that is removed',
+    file: `${iceberg}/src/metadata/apply-updates.ts`,
+    find: 'of joinedRemovals(updates)) applyUpdate',
+    replace: 'of updates) applyUpdate',
+    tests: [manySnapshots],
+  },
+  {
+    name: 'iceberg: removals of snapshots that are moved to the first of them',
+    file: `${iceberg}/src/metadata/apply-updates.ts`,
+    find: 'ids = undefined\n      joined.push(update)',
+    replace: 'joined.push(update)',
+    tests: [manySnapshots],
   },
 ]

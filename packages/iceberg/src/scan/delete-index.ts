@@ -1,6 +1,9 @@
 import { IcebergError } from '../errors.ts'
 import type { ContentFile, ManifestEntry, PartitionValues } from '../manifests/content-file.ts'
 import { viewOf } from '../values/bytes.ts'
+import { deletePathId, onlyPath, type AppliedDeletes, type Delete } from './delete.ts'
+import { KeptDeletes, type DeletePartition } from './kept-deletes.ts'
+import { PathIndex } from './path-index.ts'
 
 // Which deletes apply to a data file, by the rules of the format:
 // - a deletion vector: to the one file it names, if its sequence number is not lower than the file's; it stands for
@@ -10,49 +13,60 @@ import { viewOf } from '../values/bytes.ts'
 // - equality deletes: to files of the same spec and partition, or to every file when their spec is unpartitioned, if
 //   their sequence number is higher than the file's. Deletes of the same commit do not apply.
 
-/** The field ids of position delete files. */
-export const deletePathId = 2147483546
-export const deletePositionId = 2147483545
-
-/** A delete file, or a deletion vector, with its sequence number. */
-export interface Delete {
-  readonly file: ContentFile
-  readonly sequenceNumber: bigint
-}
-
-/** Everything that deletes rows of one data file. */
-export interface AppliedDeletes {
-  readonly vector?: Delete
-  /** Files of positions: only the rows with the path of the data file count. */
-  readonly positions: readonly Delete[]
-  readonly equality: readonly Delete[]
-}
+export { deletePathId, deletePositionId, onlyPath, type AppliedDeletes, type Delete } from './delete.ts'
 
 const noDeletes: AppliedDeletes = { positions: [], equality: [] }
+/** Deletes that many data files share are made into objects once, as long as there are not too many. */
+const maxShared = 10_000
 
-/** The deletes of a snapshot, to be asked by data file. */
+/** The deletes of one partition. */
+interface Group extends DeletePartition {
+  /** The last that was added, at the head of its chain. */
+  positions: number | undefined
+  equality: number | undefined
+}
+
+/** The deletes of a snapshot, to be asked by data file. They come without statistics, but for the bounds of paths. */
 export class DeleteIndex {
-  readonly #vectors = new Map<string, Delete>()
-  readonly #byPath = new Map<string, Delete[]>()
-  readonly #byPartition = new Map<string, Delete[]>()
-  readonly #equalityByPartition = new Map<string, Delete[]>()
-  readonly #equalityEverywhere: Delete[] = []
+  readonly #kept = new KeptDeletes()
+  readonly #vectors = new PathIndex((number) => this.#kept.onlyPath(number))
+  readonly #byPath = new PathIndex((number) => this.#kept.onlyPath(number))
+  readonly #groups = new Map<string, Group>()
+  #equalityEverywhere: number | undefined
+  #inPartitions = 0
+  readonly #shared = new Map<number, Delete>()
 
   /** `isUnpartitioned`: whether the spec of the file divides nothing. */
   add({ file, sequenceNumber }: ManifestEntry, isUnpartitioned: boolean): void {
     const added: Delete = { file, sequenceNumber }
+    const group = this.#group(file)
     if (file.content === 'equality-deletes') {
-      if (isUnpartitioned) this.#equalityEverywhere.push(added)
-      else push(this.#equalityByPartition, partitionKey(file.specId, file.partition), added)
-    } else if (file.fileFormat === 'puffin') this.#addVector(added)
+      if (isUnpartitioned) this.#equalityEverywhere = this.#kept.add(added, group, this.#equalityEverywhere)
+      else {
+        group.equality = this.#kept.add(added, group, group.equality)
+        this.#inPartitions += 1
+      }
+      return
+    }
+    if (file.fileFormat === 'puffin') return this.#addVector(added, group)
+    const path = onlyPath(file)
+    if (path !== undefined) this.#byPath.set(path, this.#kept.add(added, group, this.#byPath.get(path)))
     else {
-      const path = onlyPath(file)
-      if (path !== undefined) push(this.#byPath, path, added)
-      else push(this.#byPartition, partitionKey(file.specId, file.partition), added)
+      group.positions = this.#kept.add(added, group, group.positions)
+      this.#inPartitions += 1
     }
   }
 
-  #addVector(added: Delete): void {
+  #group({ specId, partition }: ContentFile): Group {
+    const key = partitionKey(specId, partition)
+    const known = this.#groups.get(key)
+    if (known !== undefined) return known
+    const group: Group = { specId, values: partition, positions: undefined, equality: undefined }
+    this.#groups.set(key, group)
+    return group
+  }
+
+  #addVector(added: Delete, group: Group): void {
     const { filePath, referencedDataFile } = added.file
     if (referencedDataFile === undefined) {
       throw new IcebergError('manifest_invalid', `A deletion vector in ${filePath} does not say whose rows it deletes.`)
@@ -61,54 +75,57 @@ export class DeleteIndex {
     if (other !== undefined) {
       throw new IcebergError(
         'manifest_invalid',
-        `${referencedDataFile} has two deletion vectors, in ${other.file.filePath} and ${filePath}; the format allows one.`,
+        `${referencedDataFile} has two deletion vectors, in ${this.#kept.get(other).file.filePath} and ${filePath}; the format allows one.`,
       )
     }
-    this.#vectors.set(referencedDataFile, added)
+    this.#vectors.set(referencedDataFile, this.#kept.add(added, group))
   }
 
   /** What deletes rows of a data file with this data sequence number. */
   of(data: ContentFile, sequenceNumber: bigint): AppliedDeletes {
+    const group = this.#inPartitions === 0 ? undefined : this.#groups.get(partitionKey(data.specId, data.partition))
+    const isLater = (candidate: number): boolean => this.#kept.sequenceNumber(candidate) > sequenceNumber
+    const isNotEarlier = (candidate: number): boolean => this.#kept.sequenceNumber(candidate) >= sequenceNumber
+    const equality = [...this.#chain(this.#equalityEverywhere, isLater), ...this.#chain(group?.equality, isLater)]
     const vector = this.#vectors.get(data.filePath)
-    const partition = this.#hasPartitions ? partitionKey(data.specId, data.partition) : ''
-    const equality = [...this.#equalityEverywhere, ...(this.#equalityByPartition.get(partition) ?? [])].filter(
-      (candidate) => candidate.sequenceNumber > sequenceNumber,
-    )
-    if (vector !== undefined && vector.sequenceNumber >= sequenceNumber) return { vector, positions: [], equality }
-    const positions = [
-      ...(this.#byPath.get(data.filePath) ?? []),
-      ...(this.#byPartition.get(partition) ?? []).filter(({ file }) => mayName(file, data.filePath)),
-    ].filter((candidate) => candidate.sequenceNumber >= sequenceNumber)
+    if (vector !== undefined && isNotEarlier(vector)) {
+      return { vector: this.#kept.get(vector), positions: [], equality }
+    }
+    const positions = this.#chain(this.#byPath.get(data.filePath), isNotEarlier)
+    const inPartition = this.#chain(group?.positions, isNotEarlier)
+    if (inPartition.length > 0) {
+      const path = Buffer.from(data.filePath)
+      positions.push(...inPartition.filter(({ file }) => mayName(file, path)))
+    }
     return positions.length + equality.length === 0 ? noDeletes : { positions, equality }
   }
 
-  get #hasPartitions(): boolean {
-    return this.#byPartition.size + this.#equalityByPartition.size > 0
+  /** Those of a chain that apply, in the order they were added. */
+  #chain(head: number | undefined, applies: (candidate: number) => boolean): Delete[] {
+    if (head === undefined) return []
+    const deletes: Delete[] = []
+    for (let at: number | undefined = head; at !== undefined; at = this.#kept.next(at)) {
+      if (applies(at)) deletes.push(this.#delete(at))
+    }
+    return deletes.reverse()
+  }
+
+  #delete(number: number): Delete {
+    const known = this.#shared.get(number)
+    if (known !== undefined) return known
+    const made = this.#kept.get(number)
+    if (this.#shared.size >= maxShared) this.#shared.clear()
+    this.#shared.set(number, made)
+    return made
   }
 }
 
-function push(map: Map<string, Delete[]>, key: string, value: Delete): void {
-  const found = map.get(key)
-  if (found === undefined) map.set(key, [value])
-  else found.push(value)
-}
-
-/** The one data file that position deletes are for: named, or known by the bounds of the paths being equal. */
-export function onlyPath(file: ContentFile): string | undefined {
-  if (file.referencedDataFile !== undefined) return file.referencedDataFile
-  const lower = file.lowerBounds?.get(deletePathId)
-  const upper = file.upperBounds?.get(deletePathId)
-  if (lower === undefined || upper === undefined || Buffer.compare(lower, upper) !== 0) return undefined
-  return viewOf(lower).toString('utf8')
-}
-
 // A lower bound that is cut is still a lower bound, and a cut upper bound was made larger.
-function mayName(file: ContentFile, path: string): boolean {
+function mayName(file: ContentFile, path: Uint8Array): boolean {
   const lower = file.lowerBounds?.get(deletePathId)
   const upper = file.upperBounds?.get(deletePathId)
-  const bytes = Buffer.from(path)
-  if (lower !== undefined && Buffer.compare(lower, bytes) > 0) return false
-  return upper === undefined || Buffer.compare(upper, bytes) >= 0
+  if (lower !== undefined && Buffer.compare(lower, path) > 0) return false
+  return upper === undefined || Buffer.compare(upper, path) >= 0
 }
 
 /** One text for each partition of each spec. Null is a value of its own, NaN equals NaN, and -0.0 is not 0.0. */
