@@ -26,38 +26,38 @@ sequence event_ids as bigint
 sequence job_steps_id_seq as bigint
 
 table finished_jobs (
-  job_id uuid not null,
-  operation text not null,
-  queue text not null,
-  payload jsonb not null,
-  status text not null,
-  priority integer not null,
+  submitted_at timestamp with time zone not null,
   run_after timestamp with time zone not null,
-  attempt_id uuid,
+  locked_at timestamp with time zone,
+  started_at timestamp with time zone,
+  completed_at timestamp with time zone not null,
+  submitted_event_id bigint not null,
+  started_event_id bigint,
+  completed_event_id bigint,
+  job_id uuid not null,
+  priority integer not null,
   attempts integer not null,
   max_attempts integer not null,
-  locked_by text,
-  locked_at timestamp with time zone,
-  lock_key text,
-  slot_key text,
-  dedup_key text,
-  parent_job_id uuid,
-  pipeline_id uuid,
   children_total integer,
   deferred_at timestamp with time zone,
   progress_current bigint,
   progress_total bigint,
+  deleted_at timestamp with time zone,
+  status text not null,
+  attempt_id uuid,
+  locked_by text,
+  operation text not null,
+  queue text not null,
+  payload jsonb not null,
+  parent_job_id uuid,
+  pipeline_id uuid,
+  lock_key text,
+  slot_key text,
+  dedup_key text,
+  submitted_by text,
   result jsonb,
   error text,
   error_code text,
-  submitted_at timestamp with time zone not null,
-  submitted_by text,
-  started_at timestamp with time zone,
-  completed_at timestamp with time zone not null,
-  deleted_at timestamp with time zone,
-  submitted_event_id bigint not null,
-  started_event_id bigint,
-  completed_event_id bigint,
   constraint finished_jobs_attempts CHECK (attempts >= 0 AND attempts <= max_attempts),
   constraint finished_jobs_cancelled CHECK (status <> 'cancelled'::text OR attempt_id IS NULL),
   constraint finished_jobs_error CHECK ((status = 'completed'::text) = (error IS NULL)),
@@ -99,37 +99,37 @@ table job_steps (
 CREATE UNIQUE INDEX job_steps_pkey ON fencepost.job_steps USING btree (job_id, id);
 
 table live_jobs (
-  job_id uuid not null,
-  operation text not null,
-  queue text not null,
-  payload jsonb not null,
-  status text not null default 'pending'::text,
-  priority integer not null default 0,
+  submitted_at timestamp with time zone not null,
   run_after timestamp with time zone not null,
-  attempt_id uuid,
-  attempts integer not null default 0,
+  submitted_event_id bigint not null default nextval('fencepost.event_ids'::regclass),
+  job_id uuid not null,
+  priority integer not null default 0,
   max_attempts integer not null,
-  locked_by text,
   locked_at timestamp with time zone,
   lease_until timestamp with time zone,
-  lock_key text,
-  slot_key text,
-  dedup_key text,
-  parent_job_id uuid,
-  pipeline_id uuid,
-  children_total integer,
-  children_fail_at integer,
+  started_at timestamp with time zone,
+  started_event_id bigint,
   deferred_at timestamp with time zone,
   progress_current bigint,
   progress_total bigint,
+  children_total integer,
+  children_fail_at integer,
+  attempts integer not null default 0,
+  status text not null default 'pending'::text,
+  attempt_id uuid,
+  locked_by text,
+  operation text not null,
+  queue text not null,
+  payload jsonb not null,
+  parent_job_id uuid,
+  pipeline_id uuid,
+  lock_key text,
+  slot_key text,
+  dedup_key text,
+  submitted_by text,
   result jsonb,
   error text,
   error_code text,
-  submitted_at timestamp with time zone not null,
-  submitted_by text,
-  started_at timestamp with time zone,
-  submitted_event_id bigint not null default nextval('fencepost.event_ids'::regclass),
-  started_event_id bigint,
   constraint live_jobs_attempts CHECK (attempts >= 0 AND attempts <= max_attempts AND max_attempts >= 1),
   constraint live_jobs_fields CHECK (
 CASE
@@ -139,16 +139,17 @@ CASE
 END),
   constraint live_jobs_pkey PRIMARY KEY (job_id),
   constraint live_jobs_status CHECK (status = ANY (ARRAY['pending'::text, 'running'::text]))
-) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=1000);
+) with (fillfactor=40, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=1000);
 CREATE INDEX live_jobs_claim ON fencepost.live_jobs USING btree (queue, priority, run_after, job_id) WHERE (status = 'pending'::text);
 CREATE INDEX live_jobs_due ON fencepost.live_jobs USING btree (run_after) WHERE ((status = 'pending'::text) AND (attempt_id IS NULL));
+CREATE INDEX live_jobs_lease ON fencepost.live_jobs USING btree (lease_until) WHERE ((status = 'running'::text) AND ((lease_until IS NOT NULL) OR (deferred_at IS NOT NULL)));
 CREATE INDEX live_jobs_lock ON fencepost.live_jobs USING btree (lock_key) WHERE (lock_key IS NOT NULL);
 CREATE UNIQUE INDEX live_jobs_one_active_per_dedup_key ON fencepost.live_jobs USING btree (dedup_key) WHERE (dedup_key IS NOT NULL);
 CREATE UNIQUE INDEX live_jobs_one_running_per_slot ON fencepost.live_jobs USING btree (slot_key) WHERE ((status = 'running'::text) AND (slot_key IS NOT NULL));
 CREATE INDEX live_jobs_parent ON fencepost.live_jobs USING btree (parent_job_id) WHERE (parent_job_id IS NOT NULL);
 CREATE INDEX live_jobs_pipeline ON fencepost.live_jobs USING btree (pipeline_id) WHERE (pipeline_id IS NOT NULL);
 CREATE UNIQUE INDEX live_jobs_pkey ON fencepost.live_jobs USING btree (job_id);
-CREATE INDEX live_jobs_running ON fencepost.live_jobs USING btree (job_id) WHERE (status = 'running'::text);
+CREATE INDEX live_jobs_running_unclaimed ON fencepost.live_jobs USING btree (job_id) WHERE ((status = 'running'::text) AND (locked_at IS NULL));
 
 table migrations (
   version integer not null,
@@ -314,22 +315,23 @@ view job_queue as
 UNION ALL
  SELECT live_jobs.job_id,
     live_jobs.submitted_at AS enqueued_at,
-        CASE
-            WHEN live_jobs.lease_until <= fencepost.clock() THEN live_jobs.lease_until
-            ELSE live_jobs.run_after
-        END AS visible_at,
-        CASE
-            WHEN live_jobs.lease_until <= fencepost.clock() THEN NULL::timestamp with time zone
-            ELSE live_jobs.locked_at
-        END AS claimed_at,
-        CASE
-            WHEN live_jobs.lease_until <= fencepost.clock() THEN NULL::text
-            ELSE live_jobs.locked_by
-        END AS claimed_by,
+    live_jobs.lease_until AS visible_at,
+    NULL::timestamp with time zone AS claimed_at,
+    NULL::text AS claimed_by,
     live_jobs.attempt_id,
     live_jobs.attempts AS attempt_count
    FROM fencepost.live_jobs
-  WHERE live_jobs.status = 'running'::text;
+  WHERE live_jobs.status = 'running'::text AND live_jobs.lease_until <= fencepost.clock()
+UNION ALL
+ SELECT live_jobs.job_id,
+    live_jobs.submitted_at AS enqueued_at,
+    live_jobs.run_after AS visible_at,
+    live_jobs.locked_at AS claimed_at,
+    live_jobs.locked_by AS claimed_by,
+    live_jobs.attempt_id,
+    live_jobs.attempts AS attempt_count
+   FROM fencepost.live_jobs
+  WHERE live_jobs.status = 'running'::text AND (live_jobs.lease_until > fencepost.clock() OR live_jobs.lease_until IS NULL);
 
 view jobs as
  SELECT j.job_id,

@@ -224,7 +224,8 @@ function dueByIds(t: Relations, { jobIds, operations }: Blanks<Claimer & { jobId
 function nothingInTheWay(t: Relations): Sql {
   return sql`
     (job.slot_key is null or (
-      not exists (select from ${t.liveJobs} other where other.slot_key = job.slot_key and other.status = 'running')
+      not exists (select from ${t.liveJobs} other
+                   where other.slot_key = job.slot_key and other.slot_key is not null and other.status = 'running')
       and not exists (select from ${t.slots} slot where slot.slot_key = job.slot_key and slot.held_until > ${t.now})))
     and (job.lock_key is null or not exists (
       select from ${t.resourceLocks} held where held.lock_key = job.lock_key and held.expires_at > ${t.now}))`

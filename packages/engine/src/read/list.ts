@@ -38,6 +38,8 @@ export function listStatement(db: Pick<Db, 't'>, options: ListOptions): Sql {
   const conditions: Sql[] = [sql`true`]
   // In the text, so that a prepared statement can use the index of the few that failed.
   if (options.status !== undefined) conditions.push(raw(`status = '${options.status}'`))
+  // True for every running job, and the condition of the index that holds them.
+  if (options.status === 'running') conditions.push(raw('(lease_until is not null or deferred_at is not null)'))
   if (options.operation !== undefined) conditions.push(sql`operation = ${options.operation}`)
   if (options.queue !== undefined) conditions.push(sql`queue = ${options.queue}`)
   if (options.lockKey !== undefined) conditions.push(sql`lock_key = ${options.lockKey}`)

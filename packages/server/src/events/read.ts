@@ -58,7 +58,7 @@ export async function readLately(db: Db, { past, since, secondsAgo }: Lately, se
       from ${t.liveJobs} where job_id >= ${t.jobIdFloor}(${begin}) and submitted_event_id > ${floor}
     union all
     select started_event_id, job_id, attempt_id, locked_at, 'info', 'job.started', null, ${started}
-      from ${t.liveJobs} where status = 'running' and started_event_id > ${floor}
+      from ${t.liveJobs} where status = 'running' and lease_until is not null and started_event_id > ${floor}
     union all
     select derived.id, job_id, derived.attempt_id, derived.ts, 'info', derived.event, null, derived.fields
       from ${t.finishedJobs},
