@@ -107,8 +107,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'idle connections that are trusted after one has died in silence',
     file: 'packages/engine/src/database/database.ts',
-    find: 'if (isUnanswered(error)) this.#trusted = new WeakSet()',
-    replace: '',
+    find: 'isUnanswered(error) || isPlanStale(error)',
+    replace: 'isPlanStale(error)',
     tests: [workerTest('silent-postgres')],
   },
 ]

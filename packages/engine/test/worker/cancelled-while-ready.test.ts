@@ -8,10 +8,12 @@ const gate = new Promise<void>((resolve) => {
   letGo = resolve
 })
 const begun = new Set<string>()
+const told = new Set<string>()
 const handled = operation('handled', {
   payload: z.object({ blocks: z.boolean() }),
   run: async ({ payload, attempt }) => {
     begun.add(attempt.jobId)
+    attempt.signal.addEventListener('abort', () => told.add(attempt.jobId))
     if (payload.blocks) await gate
   },
 })
@@ -37,7 +39,10 @@ test('a job that is cancelled after it was claimed, and before it has begun, doe
   await expect.poll(() => begun.size).toBe(2_005)
   const cancelled = (await ready())[0]?.jobId ?? ''
   await bed.engine.cancel(cancelled)
-  await bed.query(`select pg_sleep(1)`) // for the worker to hear of it
+  // Cancels are heard in order: when a handler hears of this one, the worker knows of the first.
+  const cancelledLater = [...begun].at(-1) ?? ''
+  await bed.engine.cancel(cancelledLater)
+  await expect.poll(() => told.has(cancelledLater), { timeout: 20_000 }).toBe(true)
   letGo()
   await expect.poll(() => bed.engine.list({ status: 'pending', limit: 1 }), { timeout: 20_000 }).toEqual([])
   await expect.poll(() => bed.engine.list({ status: 'running', limit: 1 }), { timeout: 20_000 }).toEqual([])

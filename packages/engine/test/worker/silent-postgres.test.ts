@@ -141,7 +141,7 @@ describe('a pool whose connections fall silent', () => {
       maxConnections: 3,
       preparedStatements: true,
       connectTimeoutMs: 10_000,
-      answerTimeoutMs: 300,
+      answerTimeoutMs: 1_000,
       onConnectionError: () => {},
     })
   const one = raw('select 1')
