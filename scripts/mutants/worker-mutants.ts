@@ -111,4 +111,27 @@ export const mutants: readonly Mutant[] = [
     replace: 'isPlanStale(error)',
     tests: [workerTest('silent-postgres')],
   },
+  {
+    name: 'a forgotten rejection that is settled while its handler goes on',
+    file: `${worker}/in-process.ts`,
+    find: 'await current.run(running, execute, context, attempt)',
+    replace:
+      "await Promise.race([current.run(running, execute, context, attempt), new Promise((resolve) => attempt.signal.addEventListener('abort', resolve))])",
+    tests: [workerTest('forgotten-rejection')],
+  },
+  {
+    name: 'a handler process that goes on after a forgotten rejection',
+    file: `${isolated}/handler-process.ts`,
+    find: 'running.rejected ??= outcome\n    this.killNow()',
+    replace: 'this.#done(outcome)',
+    tests: [`${isolated}/isolated.test.ts`],
+    by: 'is killed after a forgotten',
+  },
+  {
+    name: 'a stop that gives back a lock whose handler goes on',
+    file: `${worker}/judged.ts`,
+    find: 'return claimed.lockKey !== undefined || claimed.slotKey !== undefined',
+    replace: 'return false',
+    tests: [workerTest('lock-at-stop')],
+  },
 ]

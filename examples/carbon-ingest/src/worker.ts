@@ -5,5 +5,4 @@ import { operations } from './operations.ts'
 process.on('disconnect', () => process.kill(process.pid, 'SIGTERM'))
 
 const engine = await openEngine({ operations, migrate: false, workerId: process.env['CARBON_WORKER'] ?? 'carbon' })
-process.exitCode = await runWorker(engine, { concurrency: 4, pollMs: 1_000, sweepMs: 1_000 })
-if (process.connected) process.disconnect()
+process.exit(await runWorker(engine, { concurrency: 4, pollMs: 1_000, sweepMs: 1_000 }))

@@ -25,8 +25,9 @@ function trustProxyOf(proxies: readonly string[] | undefined): false | number | 
   return proxies.length === 1 && only !== undefined && /^\d{1,3}$/.test(only) ? Number(only) : proxies
 }
 
+/** A command that works ends its process afterwards. */
 export function workOptions({ queues, concurrency, graceMs, pollMs }: WorkerSettings): WorkOptions {
-  return { concurrency, graceMs, pollMs, ...(queues === undefined ? {} : { queues }) }
+  return { concurrency, graceMs, pollMs, processEnds: true, ...(queues === undefined ? {} : { queues }) }
 }
 
 export function engineOptions({ maxConnections, staleMs, retentionMs }: EngineSettings): EngineOptions {

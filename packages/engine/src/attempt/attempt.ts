@@ -9,7 +9,7 @@ import type { Operation } from '../operation.ts'
 import { completeWith, type Completed } from './complete.ts'
 import { checkEmission, checkProgress, emit, setProgress, type EmitOptions, type Progress } from './emit.ts'
 import type { Verb } from './fence.ts'
-import { reject } from './settle.ts'
+import { reject, type Outcome } from './settle.ts'
 import { checkStep, listSteps, recordSteps, type Step, type StepResult } from './step.ts'
 import { holdFence, type TransactionClient } from './transaction.ts'
 
@@ -17,7 +17,7 @@ import { holdFence, type TransactionClient } from './transaction.ts'
 export type Written = { written: true } | { written: false; why: 'fence_lost' }
 
 /** Why an attempt's signal fired. */
-export type AbortReason = 'fence_lost' | 'cancelled' | 'shutdown' | 'database_unreachable'
+export type AbortReason = 'fence_lost' | 'cancelled' | 'shutdown' | 'database_unreachable' | 'unhandled_rejection'
 
 const noLinks: readonly Link[] = []
 
@@ -31,6 +31,7 @@ export class Attempt {
   #controller: AbortController | undefined // made when somebody asks: most attempts are never told to stop
   #abortReason: AbortReason | undefined
   #completed: Completed | undefined
+  #rejected: Outcome | undefined
   #links: Link[] | undefined // as few objects as possible in an ordinary attempt
   #reports = 0
 
@@ -69,6 +70,17 @@ export class Attempt {
   /** What complete() has already written; undefined while the attempt has not completed by itself. */
   get completed(): Completed | undefined {
     return this.#completed
+  }
+
+  /** What a rejection that nobody handled has made of the attempt: written when its handler has ended. */
+  get rejected(): Outcome | undefined {
+    return this.#rejected
+  }
+
+  /** Notes a rejection that nobody handled, and tells the handler to stop. The first one stays. */
+  rejectedBy(outcome: Outcome): void {
+    this.#rejected ??= outcome
+    this.abort('unhandled_rejection')
   }
 
   /** Even while no report of its outcome is under way, odd while one is; another number after every report. */

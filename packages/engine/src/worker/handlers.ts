@@ -10,9 +10,11 @@ export class Handlers {
   readonly #context: Context
   readonly #isolated: IsolatedHandlers | undefined
   readonly #unwatch: () => void
+  readonly #graceMs: number
 
   constructor(context: Context, options: Pick<CheckedWorkOptions, 'operations' | 'concurrency' | 'graceMs'>) {
     this.#context = context
+    this.#graceMs = options.graceMs
     const isolated = options.operations.filter(({ isolation }) => isolation === 'process')
     this.#isolated = isolated.length === 0 ? undefined : new IsolatedHandlers(context, isolated, options)
     this.#unwatch = watchRejections()
@@ -32,7 +34,7 @@ export class Handlers {
   execute(attempt: Attempt): Promise<Outcome> {
     const isolated = this.#context.operations.get(attempt.claimed.operation)?.isolation === 'process'
     if (isolated && this.#isolated !== undefined) return this.#isolated.execute(attempt)
-    return executeHere(this.#context, attempt)
+    return executeHere(this.#context, attempt, { graceMs: this.#graceMs })
   }
 
   /** Ends a handler that did not stop when told, where that can be done; resolves when it is gone. */

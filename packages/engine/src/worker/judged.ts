@@ -6,11 +6,28 @@ import type { Operation } from '../operation.ts'
 export function judged(attempt: Attempt, outcome: Outcome, operation: Operation | undefined): Outcome {
   const { abortReason } = attempt
   if (abortReason === undefined || outcome.kind !== 'failed') return outcome
+  if (abortReason === 'unhandled_rejection') return outcome // it was told to stop because it has failed
   return abortReason === 'shutdown' ? shutdownOutcome(operation) : { kind: 'released', reason: abortReason }
 }
 
+/** What becomes of a running job that is taken from its handler when its worker stops. */
+export function takenOutcome(attempt: Attempt, operation: Operation | undefined): Outcome {
+  return attempt.abortReason === 'unhandled_rejection' && attempt.rejected !== undefined
+    ? attempt.rejected
+    : shutdownOutcome(operation)
+}
+
+/**
+ * True for a job that may not be given back while its handler goes on: it has a lock or slot, the handler runs in this
+ * process, which cannot end it, and the process itself is not about to end.
+ */
+export function keepsItsJob({ claimed }: Attempt, operation: Operation | undefined, processEnds: boolean): boolean {
+  if (processEnds || operation?.isolation === 'process') return false
+  return claimed.lockKey !== undefined || claimed.slotKey !== undefined
+}
+
 /** What becomes of a running job when its worker stops: what its operation says. */
-export function shutdownOutcome(operation: Operation | undefined): Outcome {
+function shutdownOutcome(operation: Operation | undefined): Outcome {
   if (operation?.onShutdown !== 'fail') return { kind: 'released', reason: 'shutdown' }
   const error = 'Worker received SIGTERM'
   return { kind: 'failed', error, errorCode: 'shutdown', permanent: true, steps: [] }

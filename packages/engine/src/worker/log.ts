@@ -14,6 +14,11 @@ export function logSettled(logger: Logger, attempt: Attempt, outcome: Outcome, r
   logger[log]?.({ ...namesOf(attempt), ...summaryOf(outcome), ...reported }, 'job_settled')
 }
 
+/** A promise that the handler forgot was rejected, while it ran or after it had ended. */
+export function logRejection(logger: Logger, attempt: Attempt, error: unknown, ended: boolean): void {
+  logger.error({ ...namesOf(attempt), err: error, handler_ended: ended }, 'handler_rejection_unhandled')
+}
+
 /** A handler had not ended when it should have. */
 export function logOutlivedGrace(logger: Logger, attempt: Attempt): void {
   logger.warn(namesOf(attempt), 'handler_outlived_grace')

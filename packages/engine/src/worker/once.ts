@@ -6,7 +6,7 @@ import type { Context } from '../context.ts'
 import type { Engine } from '../engine.ts'
 import { atMost } from './at-most.ts'
 import { Handlers } from './handlers.ts'
-import { judged, shutdownOutcome } from './judged.ts'
+import { judged, keepsItsJob, takenOutcome } from './judged.ts'
 import { logOutlivedGrace, logSettled, logStarted } from './log.ts'
 import { checkWorkOptions, type CheckedWorkOptions, type WorkOptions } from './options.ts'
 import { register } from './registry.ts'
@@ -18,7 +18,10 @@ import { wakeUpOf } from './work.ts'
 const patienceMs = 1_000
 
 /** How one job is claimed and run. */
-export type WorkOnceOptions = Pick<WorkOptions, 'operations' | 'queues' | 'signal' | 'graceMs' | 'wakeUp'>
+export type WorkOnceOptions = Pick<
+  WorkOptions,
+  'operations' | 'queues' | 'signal' | 'graceMs' | 'processEnds' | 'wakeUp'
+>
 
 /** What came of claiming one job and running it. */
 export type WorkedOnce =
@@ -117,9 +120,8 @@ async function runClaimed(
   const ran: Promise<Outcome> = signal?.aborted
     ? Promise.resolve({ kind: 'released', reason: 'shutdown' })
     : executed(context, handlers, attempt)
-  const inTime = await Promise.race([ran, late])
-  if (inTime === undefined) await takeFrom(context, handlers, attempt)
-  const outcome = inTime === undefined ? shutdownOutcome(operation) : judged(attempt, inTime, operation)
+  const inTime = (await Promise.race([ran, late])) ?? (await outlived(context, handlers, attempt, options, ran))
+  const outcome = inTime === undefined ? takenOutcome(attempt, operation) : judged(attempt, inTime, operation)
   const reported = await settler.report(attempt, outcome)
   logSettled(context.logger, attempt, outcome, reported)
   stopped.dispose()
@@ -134,9 +136,18 @@ function executed(context: Context, handlers: Handlers, attempt: Attempt): Promi
   return context.telemetry.running(attempt.claimed, () => handlers.execute(attempt))
 }
 
-async function takeFrom({ logger }: Context, handlers: Handlers, attempt: Attempt): Promise<void> {
+/** What a handler came to that outlived its grace; undefined when its job is to be taken from it. */
+async function outlived(
+  { logger, operations }: Context,
+  handlers: Handlers,
+  attempt: Attempt,
+  { processEnds }: CheckedWorkOptions,
+  ran: Promise<Outcome>,
+): Promise<Outcome | undefined> {
   logOutlivedGrace(logger, attempt)
+  if (keepsItsJob(attempt, operations.get(attempt.claimed.operation), processEnds)) return ran
   await handlers.end(attempt) // before the job is anybody else's
+  return undefined
 }
 
 // To no queue, and for nothing but cancels: without it they would be noticed at the next renewal.

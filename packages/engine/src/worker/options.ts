@@ -19,6 +19,8 @@ export interface WorkOptions {
   sweepMs?: number
   /** How long running handlers have, once their signal has fired, before their jobs are given back without them. */
   graceMs?: number
+  /** The process ends as soon as this resolves: jobs with a lock or slot are given back while their handlers still run. */
+  processEnds?: boolean
   /** How to hear of work: the engine's way when left out, over Postgres (`listen`), in a way of your own, or `none`. */
   wakeUp?: 'listen' | 'none' | WakeUp
   /** The most jobs to claim in one statement, and so to hold ahead of need. */
@@ -33,6 +35,7 @@ export interface CheckedWorkOptions {
   pollMs: number
   sweepMs: number
   graceMs: number
+  processEnds: boolean
   wakeUp: 'listen' | 'none' | WakeUp | undefined
   maxBatch: number
 }
@@ -42,6 +45,7 @@ export const workDefaults = {
   pollMs: 10_000,
   sweepMs: 5_000,
   graceMs: 1_000,
+  processEnds: false,
   maxBatch: 1_000,
 } as const
 
@@ -66,6 +70,7 @@ export function checkWorkOptions(options: WorkOptions, known: ReadonlyMap<string
     pollMs: number('pollMs', 10),
     sweepMs: number('sweepMs', 10),
     graceMs: number('graceMs', 0),
+    processEnds: options.processEnds ?? workDefaults.processEnds,
     wakeUp: options.wakeUp,
     maxBatch: number('maxBatch', 1, 10_000),
   }

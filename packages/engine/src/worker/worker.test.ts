@@ -195,10 +195,10 @@ describe('a worker', () => {
   })
 
   test('an unhandled rejection fails its attempt and nothing else', async () => {
-    handler = async ({ payload }) => {
+    handler = async ({ payload, signal }) => {
       if (payload['forgets'] !== true) return null
       void Promise.reject(new RangeError('nobody waited for this'))
-      return new Promise(() => {})
+      return new Promise((resolve) => signal.addEventListener('abort', resolve))
     }
     const bad = await submitted(bed.engine.submit(handled, { forgets: true }, { maxAttempts: 1 }))
     const good = await submitted(bed.engine.submit(handled, {}))
@@ -264,7 +264,7 @@ describe('stopping', () => {
   test('fails what its operation wants failed', async () => {
     const running = hang()
     const jobId = await submitted(bed.engine.submit(failing, {}, { lockKey: 'l' }))
-    const worker = start({ graceMs: 10 })
+    const worker = start({ graceMs: 10, processEnds: true })
     await running
     await worker.stop()
     expect(await bed.engine.get(jobId)).toMatchObject({ status: 'failed', error: 'Worker received SIGTERM' })

@@ -5,7 +5,7 @@ import type { Logger } from '../logger.ts'
 import type { Operation } from '../operation.ts'
 import { atMost } from './at-most.ts'
 import { Fetcher, type QueueClaims } from './fetcher.ts'
-import { judged, shutdownOutcome } from './judged.ts'
+import { judged, keepsItsJob, takenOutcome } from './judged.ts'
 import { logOutlivedGrace, logSettled, logStarted } from './log.ts'
 import type { CheckedWorkOptions } from './options.ts'
 import { Pace } from './pace.ts'
@@ -104,7 +104,10 @@ export class Worker {
     this.#fetcher.look(this.#options.queues)
   }
 
-  /** Stops claiming, gives back what has not begun, tells handlers to stop, and after the grace gives back theirs too. */
+  /**
+   * Stops claiming, gives back what has not begun, tells handlers to stop, and after the grace gives back theirs too.
+   * Jobs with a lock or slot whose handlers go on in this process stay theirs: it resolves when those have ended.
+   */
   async stop(): Promise<void> {
     this.#stopping = true
     clearInterval(this.#sweepTimer)
@@ -183,10 +186,12 @@ export class Worker {
 
   async #takeFrom(attempt: Attempt, ended: Promise<void>): Promise<void> {
     if (this.#settler.isWriting(attempt)) return ended // what it came to stands, whether that can still be written or not
-    this.#running.delete(attempt)
+    const operation = this.#operationOf(attempt)
     logOutlivedGrace(this.#logger, attempt)
+    if (keepsItsJob(attempt, operation, this.#options.processEnds)) return ended
+    this.#running.delete(attempt)
     await this.#ports.endHandler(attempt) // before the job is anybody else's
-    await this.#settler.report(attempt, shutdownOutcome(this.#operationOf(attempt)))
+    await this.#settler.report(attempt, takenOutcome(attempt, operation))
     this.#renewer.drop(attempt)
   }
 

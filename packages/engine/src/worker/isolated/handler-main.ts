@@ -19,6 +19,7 @@ import { killGroup } from './process-group.ts'
 const supervisor = Number(process.argv[2])
 let context: Context | undefined
 let running: Attempt | undefined
+let graceMs = 0
 
 process.on('message', (message) => {
   const ours = unmarked<ToHandler>(message)
@@ -49,6 +50,7 @@ async function open(settings: HandlerSettings): Promise<void> {
   try {
     await startWatchdog()
     const operations = await loadOperations(settings)
+    graceMs = settings.graceMs
     context = contextOf(settings, operations)
     say({ kind: 'ready' })
   } catch (error) {
@@ -98,7 +100,11 @@ async function run(context: Context, attempt: Attempt): Promise<void> {
   attempt.signal.addEventListener('abort', () => {
     if (attempt.abortReason === 'fence_lost') say({ kind: 'fence_lost', attemptId })
   })
-  const outcome = await executeHere(context, attempt)
+  const outcome = await executeHere(context, attempt, {
+    graceMs,
+    // The supervisor kills this process: nothing else ends what the handler has forgotten.
+    onRejected: (outcome) => say({ kind: 'rejected', attemptId, outcome }),
+  })
   running = undefined
   say({ kind: 'outcome', attemptId, outcome })
 }

@@ -20,6 +20,8 @@ interface Running {
   attemptId: string
   done: (outcome: Outcome) => void
   onFenceLost: () => void
+  /** What a rejection has made of it that nobody handled. */
+  rejected?: Outcome
 }
 
 /** One handler process, as its supervisor sees it. It runs one attempt at a time. */
@@ -130,7 +132,13 @@ export class HandlerProcess {
         this.#opened?.reject(unusable(message.why))
         break
       case 'outcome':
-        if (this.#running?.attemptId === message.attemptId) this.#done(message.outcome)
+        // One that is being killed is done when it is gone.
+        if (this.#running?.attemptId === message.attemptId && this.#running.rejected === undefined) {
+          this.#done(message.outcome)
+        }
+        break
+      case 'rejected':
+        if (this.#running?.attemptId === message.attemptId) this.#rejected(this.#running, message.outcome)
         break
       case 'fence_lost':
         if (this.#running?.attemptId === message.attemptId) this.#running.onFenceLost()
@@ -145,7 +153,13 @@ export class HandlerProcess {
     this.#ending = { code, signal, stderr: this.#stderr, maxMemoryMb: this.maxMemoryMb }
     const outcome = outcomeOfEnding(this.#ending)
     if (outcome.kind === 'failed') this.#opened?.reject(unusable(outcome.error))
-    this.#done(outcome)
+    this.#done(this.#running?.rejected ?? outcome)
+  }
+
+  // The attempt is settled when the process is gone: until then its handler may be at work.
+  #rejected(running: Running, outcome: Outcome): void {
+    running.rejected ??= outcome
+    this.killNow()
   }
 
   #done(outcome: Outcome): void {

@@ -146,15 +146,30 @@ describe('a handler process that ends', () => {
     await expectGone(Number(/offspring (\d+)/.exec(error ?? '')?.[1]))
   })
 
-  test('is not needed for a handler that throws, or forgets a rejection', async () => {
+  test('is not needed for a handler that throws', async () => {
     const jobs = await Promise.all(
-      ['throw', 'rejection'].map((how) => submitted(bed.engine.submit(dying, { how }, { maxAttempts: 1 }))),
+      [1, 2].map(() => submitted(bed.engine.submit(dying, { how: 'throw' }, { maxAttempts: 1 }))),
     )
     bed.run({ concurrency: 1 })
     for (const jobId of jobs) await bed.job(jobId, { status: 'failed', errorCode: 'RangeError' })
     const [first, second] = await Promise.all(jobs.map((jobId) => bed.pids(jobId)))
     expect(first).toEqual(second)
   })
+
+  test.each(['rejection', 'rejection, and it returns'])(
+    'is killed after a forgotten %s, and settled then',
+    async (how) => {
+      const jobId = await submitted(bed.engine.submit(dying, { how }, { maxAttempts: 1, lockKey: 'l' }))
+      bed.run({ concurrency: 1 })
+      const { error } = await bed.job(jobId, { status: 'failed', errorCode: 'RangeError' })
+      expect(error).toBe('nobody waited for this')
+      const pid = await bed.begun(jobId)
+      await expectGone(pid, 0)
+      const next = await submitted(bed.engine.submit(busy, { ms: 0 }, { lockKey: 'l' }))
+      await bed.job(next, { status: 'completed', attempts: 1 })
+      expect(await bed.begun(next)).not.toBe(pid)
+    },
+  )
 })
 
 describe('a worker that cannot run its handlers', () => {

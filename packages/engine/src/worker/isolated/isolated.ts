@@ -17,7 +17,7 @@ const lastShare = 0.1
 /**
  * Runs handlers in processes of their own. The supervisor, which is this process, goes on renewing and settling whatever
  * they do: a handler that blocks its thread keeps its lease, one whose process ends is settled at once, and one that does
- * not stop when told is killed after the grace. Only then does its attempt let go of its lock.
+ * not stop when told is killed after the grace. One that forgot a rejection is killed at once. Only then does its attempt let go of its lock.
  */
 export class IsolatedHandlers {
   readonly #pool: HandlerPool
@@ -34,7 +34,7 @@ export class IsolatedHandlers {
     this.#operations = new Map(operations.map((operation) => [operation.name, operation]))
     this.#logger = context.logger
     this.#graceMs = graceMs
-    this.#pool = new HandlerPool(settingsOf(context, operations), concurrency, context.logger)
+    this.#pool = new HandlerPool(settingsOf(context, operations, graceMs), concurrency, context.logger)
   }
 
   /** Starts the first handlerProcess, to see that the operations can be loaded before anything is claimed. */
@@ -109,7 +109,7 @@ export class IsolatedHandlers {
   }
 }
 
-function settingsOf(context: Context, operations: readonly Operation[]): HandlerSettings {
+function settingsOf(context: Context, operations: readonly Operation[], graceMs: number): HandlerSettings {
   const { operationsModule, maxConnections, connectTimeoutMs, answerTimeoutMs, preparedStatements } =
     context.handlerProcess
   const { maxPayloadBytes, staleMs, retentionMs } = context.limits
@@ -129,6 +129,7 @@ function settingsOf(context: Context, operations: readonly Operation[]): Handler
     preparedStatements,
     connectTimeoutMs,
     answerTimeoutMs,
+    graceMs,
     limits: { maxPayloadBytes, staleMs, retentionMs }, // and no more: not everything can be sent
     operationsModule,
     required,

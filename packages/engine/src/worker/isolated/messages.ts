@@ -8,7 +8,7 @@ import type { EngineLimits } from '../../options.ts'
  *
  *   supervisor → handler process        handler process → supervisor
  *   open      once, at the start        ready, or unusable
- *   run       one attempt at a time     outcome
+ *   run       one attempt at a time     outcome; rejected, and then it is killed
  *   abort     while it runs             fence_lost, when a write of the handler was refused
  *   end       when it is not needed     (it exits)
  *
@@ -26,6 +26,7 @@ export interface HandlerSettings {
   preparedStatements: boolean
   connectTimeoutMs: number
   answerTimeoutMs: number
+  graceMs: number
   limits: EngineLimits
   /** The address of the module that exports the operations. */
   operationsModule: string
@@ -43,6 +44,7 @@ export type ToSupervisor =
   | { kind: 'ready' }
   | { kind: 'unusable'; why: string }
   | { kind: 'outcome'; attemptId: string; outcome: Outcome }
+  | { kind: 'rejected'; attemptId: string; outcome: Outcome }
   | { kind: 'fence_lost'; attemptId: string }
   | { kind: 'log'; level: 'info' | 'warn' | 'error'; fields: Record<string, unknown>; message: string }
 

@@ -64,7 +64,7 @@ export const dying = operation('dying', {
   },
 })
 
-async function die(how: string): Promise<never> {
+async function die(how: string): Promise<unknown> {
   switch (how) {
     case 'exit':
       process.exit(7)
@@ -89,6 +89,9 @@ async function die(how: string): Promise<never> {
     case 'rejection':
       void Promise.reject(new RangeError('nobody waited for this'))
       break
+    case 'rejection, and it returns': // after it was told to stop
+      void Promise.reject(new RangeError('nobody waited for this'))
+      return new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
     case 'throw':
       throw new RangeError('thrown')
   }
