@@ -228,6 +228,7 @@ table workers (
   concurrency integer not null,
   started_at timestamp with time zone not null,
   seen_at timestamp with time zone not null,
+  queues text[],
   constraint workers_pkey PRIMARY KEY (worker_id)
 ) with (fillfactor=70);
 CREATE UNIQUE INDEX workers_pkey ON fencepost.workers USING btree (worker_id);

@@ -6,6 +6,7 @@ const reason = z.discriminatedUnion('reason', [
   z.object({ reason: z.literal('finished'), status: jobStatus, completed_at: timestamp }),
   z.object({ reason: z.literal('running'), by: z.string(), attempt_id: id, until: timestamp }),
   z.object({ reason: z.literal('lease_expired'), by: z.string(), at: timestamp }),
+  z.object({ reason: z.literal('row_locked'), pid: z.int().nullable(), since: timestamp.nullable() }),
   z.object({ reason: z.literal('waiting_for_children'), ended: count, total: count }),
   z.object({ reason: z.literal('drained') }),
   z.object({ reason: z.literal('not_due'), until: timestamp }),
@@ -24,8 +25,9 @@ const reason = z.discriminatedUnion('reason', [
     until: timestamp.nullable(),
   }),
   z.object({ reason: z.literal('no_worker'), operation: z.string() }),
+  z.object({ reason: z.literal('queue_not_served'), queue: z.string() }),
   z.object({ reason: z.literal('attempts_spent'), attempts: count, max_attempts: count }),
-  z.object({ reason: z.literal('waiting_its_turn'), ahead: count }),
+  z.object({ reason: z.literal('waiting_its_turn'), ahead: count, since: timestamp }),
 ])
 
 /** Why a job is not running. */

@@ -1,5 +1,5 @@
 import type { Db } from '../database/database.ts'
-import { sql } from '../database/sql.ts'
+import { sql, type Sql } from '../database/sql.ts'
 import type { JobStatus } from './job.ts'
 
 /** One thing that keeps a job from running, or says that it runs. */
@@ -7,15 +7,19 @@ export type Reason =
   | { reason: 'finished'; status: JobStatus; completedAt: string }
   | { reason: 'running'; by: string; attemptId: string; until: string }
   | { reason: 'lease_expired'; by: string; at: string }
+  /** An open transaction has locked the job's row: nobody can claim, settle or expire it before that ends. */
+  | { reason: 'row_locked'; pid: number | undefined; since: string | undefined }
   | { reason: 'waiting_for_children'; ended: number; total: number }
   | { reason: 'drained' }
   | { reason: 'not_due'; until: string }
   | { reason: 'lock_held'; lockKey: string; jobId: string; attemptId: string; until: string }
   | { reason: 'slot_busy'; slotKey: string; jobId: string; by: string | undefined; until: string | undefined }
   | { reason: 'no_worker'; operation: string }
+  /** Workers run the operation, but none of them claims from this queue. */
+  | { reason: 'queue_not_served'; queue: string }
   | { reason: 'attempts_spent'; attempts: number; maxAttempts: number }
   /** Nothing is in the way: it waits for its turn, behind so many due jobs of its queue. */
-  | { reason: 'waiting_its_turn'; ahead: number }
+  | { reason: 'waiting_its_turn'; ahead: number; since: string }
 
 export interface Explanation {
   jobId: string
@@ -29,6 +33,7 @@ export interface Explanation {
 interface ExplainRow {
   status: JobStatus
   operation: string
+  queue: string
   completed_at: string | null
   locked_by: string | null
   attempt_id: string | null
@@ -43,6 +48,10 @@ interface ExplainRow {
   attempts: number
   max_attempts: number
   workers: number
+  serving: number
+  row_locked: boolean
+  row_locked_by: number | null
+  row_locked_since: string | null
   ahead: number
   lock_key: string | null
   lock_job_id: string | null
@@ -62,16 +71,24 @@ const workerSilentSeconds = 60
 /** Why a job is not running; undefined where there is no such job. */
 export async function explainJob(db: Db, jobId: string): Promise<Explanation | undefined> {
   const { t } = db
+  const seenLately = sql`w.seen_at > ${t.now} - ${workerSilentSeconds} * interval '1 second'`
   const [row] = await db.query<ExplainRow>(
     'explain',
     sql`
-    select job.status, job.operation, job.completed_at, job.locked_by, job.attempt_id, job.lease_until,
+    with row_lock as (
+      ${rowLock(db, jobId)}
+    )
+    select job.status, job.operation, job.queue, job.completed_at, job.locked_by, job.attempt_id, job.lease_until,
            job.lease_until <= ${t.now} as lease_passed, job.children_total,
            job.children_completed + job.children_failed as children_ended, job.deferred_at is not null as deferred,
            exists (select from ${t.settings} where key = 'drain' and value = 'all') as drained,
            job.run_after, job.run_after <= ${t.now} as due, job.attempts, job.max_attempts,
-           (select count(*) from ${t.workers} w where job.operation = any(w.operations)
-               and w.seen_at > ${t.now} - ${workerSilentSeconds} * interval '1 second')::integer as workers,
+           (select count(*) from ${t.workers} w
+             where job.operation = any(w.operations) and ${seenLately})::integer as workers,
+           (select count(*) from ${t.workers} w
+             where job.operation = any(w.operations) and ${seenLately}
+               and (job.queue = any(w.queues) or w.queues is null))::integer as serving,
+           row_lock.locked as row_locked, row_lock.pid as row_locked_by, row_lock.since as row_locked_since,
            (select count(*) from (
               select from ${t.liveJobs} other
                where other.status = 'pending' and other.queue = job.queue and other.run_after <= ${t.now}
@@ -81,6 +98,7 @@ export async function explainJob(db: Db, jobId: string): Promise<Explanation | u
            job.slot_key, coalesce(busy.job_id, slot.job_id) as slot_job_id, busy.locked_by as slot_by,
            coalesce(busy.lease_until, slot.held_until) as slot_until
       from ${t.jobs} job
+     cross join row_lock
       left join ${t.resourceLocks} held on held.lock_key = job.lock_key and held.expires_at > ${t.now}
       left join ${t.liveJobs} busy on busy.slot_key = job.slot_key and busy.status = 'running'
       left join ${t.slots} slot on slot.slot_key = job.slot_key and slot.held_until > ${t.now}
@@ -91,6 +109,24 @@ export async function explainJob(db: Db, jobId: string): Promise<Explanation | u
   return { jobId, status: row.status, reasons, message: reasons.map(inWords).join(' ') }
 }
 
+// The lock that this takes ends with the statement and conflicts only with those of whoever changes or ends the job.
+// The process is found where one transaction alone holds the row.
+function rowLock({ t }: Db, jobId: string): Sql {
+  return sql`
+    select held.job_id is not null and free.job_id is null as locked, holder.pid, holder.xact_start as since
+      from (values (${jobId}::uuid)) asked (job_id)
+      left join lateral (select job_id, xmax from ${t.liveJobs} where job_id = asked.job_id) held on true
+      left join lateral (
+        select job_id from ${t.liveJobs} where job_id = asked.job_id for key share skip locked
+      ) free on true
+      left join lateral (
+        select activity.pid, activity.xact_start
+          from pg_locks lock join pg_stat_activity activity on activity.pid = lock.pid
+         where lock.locktype = 'transactionid' and lock.granted and lock.transactionid = held.xmax
+         limit 1
+      ) holder on free.job_id is null`
+}
+
 function reasonsOf(row: ExplainRow): Reason[] {
   if (row.completed_at !== null) return [{ reason: 'finished', status: row.status, completedAt: row.completed_at }]
   if (row.deferred) {
@@ -99,16 +135,15 @@ function reasonsOf(row: ExplainRow): Reason[] {
   if (row.status === 'running') {
     const by = row.locked_by ?? ''
     const until = row.lease_until ?? ''
-    return row.lease_passed
-      ? [{ reason: 'lease_expired', by, at: until }]
-      : [{ reason: 'running', by, attemptId: row.attempt_id ?? '', until }]
+    if (!row.lease_passed) return [{ reason: 'running', by, attemptId: row.attempt_id ?? '', until }]
+    return [{ reason: 'lease_expired', by, at: until }, ...lockedRow(row), ...missingWorkers(row)]
   }
-  const reasons: Reason[] = []
+  const reasons: Reason[] = lockedRow(row)
   if (row.attempts >= row.max_attempts) {
     reasons.push({ reason: 'attempts_spent', attempts: row.attempts, maxAttempts: row.max_attempts })
   }
   if (row.drained) reasons.push({ reason: 'drained' })
-  if (row.workers === 0) reasons.push({ reason: 'no_worker', operation: row.operation })
+  reasons.push(...missingWorkers(row))
   if (row.lock_key !== null && row.lock_job_id !== null) {
     reasons.push({
       reason: 'lock_held',
@@ -128,8 +163,20 @@ function reasonsOf(row: ExplainRow): Reason[] {
     })
   }
   if (!row.due) reasons.push({ reason: 'not_due', until: row.run_after })
-  if (reasons.length === 0) reasons.push({ reason: 'waiting_its_turn', ahead: row.ahead })
+  if (reasons.length === 0) {
+    reasons.push({ reason: 'waiting_its_turn', ahead: row.ahead, since: row.run_after })
+  }
   return reasons
+}
+
+function lockedRow(row: ExplainRow): Reason[] {
+  if (!row.row_locked) return []
+  return [{ reason: 'row_locked', pid: row.row_locked_by ?? undefined, since: row.row_locked_since ?? undefined }]
+}
+
+function missingWorkers(row: ExplainRow): Reason[] {
+  if (row.workers === 0) return [{ reason: 'no_worker', operation: row.operation }]
+  return row.serving === 0 ? [{ reason: 'queue_not_served', queue: row.queue }] : []
 }
 
 function inWords(reason: Reason): string {
@@ -139,7 +186,12 @@ function inWords(reason: Reason): string {
     case 'running':
       return `It is being run by ${reason.by}, whose lease lasts until ${reason.until}.`
     case 'lease_expired':
-      return `Its worker ${reason.by} has been silent since its lease passed at ${reason.at}; the next sweep puts it back.`
+      return `Its worker ${reason.by} did not renew the lease, which passed at ${reason.at}; the next sweep puts it back.`
+    case 'row_locked': {
+      const who = reason.pid === undefined ? '' : ` of the Postgres process ${reason.pid}`
+      const since = reason.since === undefined ? '' : `, open since ${reason.since},`
+      return `A transaction${who}${since} has locked its row: nothing happens to it before that ends.`
+    }
     case 'waiting_for_children':
       return `It waits for its children: ${reason.ended} of ${reason.total} have ended.`
     case 'drained':
@@ -152,11 +204,13 @@ function inWords(reason: Reason): string {
       return `Its slot ${reason.slotKey} is busy with job ${reason.jobId}${reason.by ? `, run by ${reason.by}` : ''}.`
     case 'no_worker':
       return `No worker that has been seen lately runs the operation ${reason.operation}.`
+    case 'queue_not_served':
+      return `No worker that has been seen lately claims from the queue ${reason.queue}.`
     case 'attempts_spent':
       return `All ${reason.maxAttempts} attempts are spent.`
     case 'waiting_its_turn':
       return reason.ahead === 0
-        ? 'Nothing is in the way: it is next.'
+        ? `Nothing is in the way: it is next, and has been due since ${reason.since}.`
         : `Nothing is in the way: ${reason.ahead}${reason.ahead === aheadLimit ? ' or more' : ''} due jobs are ahead of it.`
   }
 }

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { raw } from '../database/sql.ts'
 import { openBed, submitted, work, type Bed } from '../../test/bed.ts'
 import { child, defer } from '../lifecycle/defer.ts'
 import { pipelineStatus } from './pipeline.ts'
@@ -141,7 +142,47 @@ describe('explain', () => {
     await submitted(bed.engine.submit(work, {}, { priority: -1 }))
     await submitted(bed.engine.submit(work, {}, { delayMs: 60_000, priority: -1 }))
     const jobId = await submitted(bed.engine.submit(work, {}))
-    expect((await bed.engine.explain(jobId))?.reasons).toEqual([{ reason: 'waiting_its_turn', ahead: 1 }])
+    const { runAfter: since } = (await bed.engine.get(jobId)) ?? {}
+    expect((await bed.engine.explain(jobId))?.reasons).toEqual([{ reason: 'waiting_its_turn', ahead: 1, since }])
+  })
+
+  test('names a queue that no worker claims from', async () => {
+    const jobId = await submitted(bed.engine.submit(work, {}, { queue: 'nightly' }))
+    expect(await why(jobId)).toEqual(['waiting_its_turn']) // that worker does not say what it claims from
+    await bed.query(`update fencepost.workers set queues = '{default,daily}'`)
+    expect((await bed.engine.explain(jobId))?.reasons).toEqual([{ reason: 'queue_not_served', queue: 'nightly' }])
+    await bed.query(`update fencepost.workers set queues = '{nightly}'`)
+    expect(await why(jobId)).toEqual(['waiting_its_turn'])
+  })
+
+  test('a worker says which queues it claims from', async () => {
+    await bed.query('delete from fencepost.workers')
+    const jobId = await submitted(bed.engine.submit(work, {}, { queue: 'nightly' }))
+    const stop = new AbortController()
+    const worked = bed.engine.work({ signal: stop.signal, queues: ['daily'], wakeUp: 'none' })
+    await expect.poll(() => why(jobId)).toEqual(['queue_not_served'])
+    stop.abort()
+    await worked
+  })
+
+  test('a job whose row an open transaction has locked is not called next, and the transaction is named', async () => {
+    const jobId = await submitted(bed.engine.submit(work, {}))
+    const lock = raw(`select pg_backend_pid() as pid, now() as since from fencepost.live_jobs for update`)
+    const held = await bed.hold((db) => db.query<{ pid: number; since: string }>('lock', lock))
+    expect((await bed.engine.explain(jobId))?.reasons).toEqual([{ reason: 'row_locked', ...held.value[0] }])
+    await held.rollback()
+    expect(await why(jobId)).toEqual(['waiting_its_turn'])
+  })
+
+  test('an attempt that a stuck sweep holds, or that no worker is left to sweep, is said to be so', async () => {
+    const jobId = await submitted(bed.engine.submit(work, {}))
+    await claimOne()
+    await bed.advance(31_000)
+    const held = await bed.hold((db) => db.query('lock', raw('select from fencepost.live_jobs for update')))
+    expect(await why(jobId)).toEqual(['lease_expired', 'row_locked'])
+    await held.rollback()
+    await bed.query('delete from fencepost.workers')
+    expect(await why(jobId)).toEqual(['lease_expired', 'no_worker'])
   })
 
   test('follows a job through its life', async () => {

@@ -73,6 +73,7 @@ export async function workOnce(context: Context, engine: Engine, options: WorkOn
     const unregister = await register(context, {
       workerId: engine.workerId,
       operations: checked.operations.map(({ name }) => name),
+      queues: checked.queues,
       concurrency: 1,
     })
     const worked = await runClaimed(context, engine, checked, handlers, found)

@@ -27,7 +27,7 @@ const forgottenAfterSeconds = 86_400
 /** Keeps this worker's row in the registry; the answer takes it out again. */
 export async function register(
   context: Context,
-  worker: { workerId: string; operations: readonly string[]; concurrency: number },
+  worker: { workerId: string; operations: readonly string[]; queues: readonly string[]; concurrency: number },
 ): Promise<() => Promise<void>> {
   const { database, logger } = context
   const { t } = database
@@ -39,9 +39,9 @@ export async function register(
         with forgotten as (
           delete from ${t.workers} where seen_at < ${t.now} - ${forgottenAfterSeconds} * interval '1 second'
         )
-        insert into ${t.workers} (worker_id, host, pid, version, operations, concurrency, started_at, seen_at)
-        values (${worker.workerId}, ${hostname()}, ${process.pid}, ${version}, ${worker.operations}, ${worker.concurrency},
-                ${t.now}, ${t.now})
+        insert into ${t.workers} (worker_id, host, pid, version, operations, queues, concurrency, started_at, seen_at)
+        values (${worker.workerId}, ${hostname()}, ${process.pid}, ${version}, ${worker.operations}, ${worker.queues},
+                ${worker.concurrency}, ${t.now}, ${t.now})
         on conflict (worker_id) do update set seen_at = excluded.seen_at`,
         answerMs,
       )
