@@ -2,7 +2,7 @@ import type { Exit } from '../exit-codes.ts'
 import type { Output } from '../output/output.ts'
 import type { Sources } from '../configuration/resolve.ts'
 import type { SettingName, Settings } from '../configuration/settings.ts'
-import type { ValueOf, ValueSpec } from './value.ts'
+import type { ValueOf, ValueSpec } from '../configuration/value.ts'
 
 /** An option that only a command has, and that is not configured. */
 export interface Option extends ValueSpec {

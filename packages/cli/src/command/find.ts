@@ -1,6 +1,6 @@
 import { UsageError } from '../failure.ts'
 import type { Command } from './command.ts'
-import { oneOf } from './value.ts'
+import { oneOf } from '../configuration/value.ts'
 
 export type Found =
   | { kind: 'command'; command: Command; rest: readonly string[] }

@@ -2,7 +2,7 @@ import { parseArgs, type ParseArgsConfig } from 'node:util'
 import { flagOf, settings } from '../configuration/settings.ts'
 import { UsageError } from '../failure.ts'
 import type { Command } from './command.ts'
-import { oneOf, readText, splitList, type ValueSpec } from './value.ts'
+import { oneOf, readText, splitList, type ValueSpec } from '../configuration/value.ts'
 
 /** Options that every command has. */
 export const globalOptions = {

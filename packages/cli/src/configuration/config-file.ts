@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { UsageError } from '../failure.ts'
 import { importFile } from '../import-file.ts'
-import { oneOf } from '../command/value.ts'
+import { oneOf } from './value.ts'
 import { settings, settingNames } from './settings.ts'
 
 /** A configuration file that was read. */

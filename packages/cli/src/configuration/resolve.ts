@@ -1,4 +1,4 @@
-import { checkValue, readText } from '../command/value.ts'
+import { checkValue, readText } from './value.ts'
 import type { ConfigFile } from './config-file.ts'
 import { settings, type Setting, type SettingName, type Settings } from './settings.ts'
 

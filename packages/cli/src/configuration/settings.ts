@@ -1,4 +1,4 @@
-import type { ValueOf, ValueSpec } from '../command/value.ts'
+import type { ValueOf, ValueSpec } from './value.ts'
 
 /** What can be configured: by a flag, by variables of the environment, or in the file. */
 export interface Setting extends ValueSpec {

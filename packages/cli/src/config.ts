@@ -1,8 +1,8 @@
-import { command } from '../command/command.ts'
-import { table } from '../output/table.ts'
-import { maskSecret, maskUrl } from './mask.ts'
-import { resolveSetting } from './resolve.ts'
-import { settingNames, settings, type Setting, type SettingName } from './settings.ts'
+import { command } from './command/command.ts'
+import { table } from './output/table.ts'
+import { maskSecret, maskUrl } from './configuration/mask.ts'
+import { resolveSetting } from './configuration/resolve.ts'
+import { settingNames, settings, type Setting, type SettingName } from './configuration/settings.ts'
 
 export const config = command({
   name: 'config',

@@ -1,0 +1,35 @@
+import { config } from './config.ts'
+import { doctor } from './doctor/command.ts'
+import { drain } from './drain.ts'
+import { cancelJob, deleteJob, explainJob, jobEvents, listJobs, recoverJob, showJob } from './jobs/commands.ts'
+import { submit } from './jobs/submit.ts'
+import { abortPipeline, showPipeline } from './pipelines.ts'
+import { migrate, serve, up, worker } from './service/commands.ts'
+import { createToken, listTokens, revokeToken } from './tokens/commands.ts'
+import { workers } from './workers.ts'
+import type { Command } from './command/command.ts'
+
+/** Every command, in the order of the help. docs/reference/cli.md lists the same; a test compares them. */
+export const commands: readonly Command[] = [
+  up,
+  serve,
+  worker,
+  migrate,
+  submit,
+  listJobs,
+  showJob,
+  cancelJob,
+  deleteJob,
+  recoverJob,
+  jobEvents,
+  explainJob,
+  showPipeline,
+  abortPipeline,
+  workers,
+  drain,
+  createToken,
+  listTokens,
+  revokeToken,
+  doctor,
+  config,
+]
