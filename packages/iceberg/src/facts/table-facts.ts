@@ -1,9 +1,9 @@
 import type { LoadedTable } from '../catalogs/catalog.ts'
 import type { ContentFile } from '../manifests/content-file.ts'
 import type { ManifestFile } from '../manifests/manifest-file.ts'
-import { readManifest } from '../manifests/read-manifest.ts'
 import { currentSnapshot, mainBranch, partitionSpecOf, type TableMetadata } from '../metadata/table-metadata.ts'
 import { partitionKey } from '../scan/delete-index.ts'
+import { readManifests } from '../scan/read-manifests.ts'
 import { partitionTypesOf } from '../manifests/partition-type.ts'
 import { manifestsOf } from '../write/live-files.ts'
 import { partitionPath } from '../write/partition-path.ts'
@@ -81,7 +81,7 @@ const mebibyte = 1024 ** 2
 const steps = [1, 8, 32, 64, 128, 256, 512, 1024].map((size) => size * mebibyte)
 
 /**
- * Gathers the facts of a branch. Manifests are read one at a time and without statistics, so memory grows with the
+ * Gathers the facts of a branch. Manifests are decoded one at a time and without statistics, so memory grows with the
  * number of partitions, up to `maxPartitions`, and not with the number of files.
  */
 export async function tableFacts(table: LoadedTable, options: FactsOptions = {}): Promise<TableFacts> {
@@ -93,15 +93,15 @@ export async function tableFacts(table: LoadedTable, options: FactsOptions = {})
   const { branch = mainBranch } = options
   assertBranch(metadata, branch)
   const manifests = await manifestsOf(table, currentSnapshot(metadata, branch))
-  for (const manifest of manifests) {
-    if (manifest.addedFilesCount === 0 && manifest.existingFilesCount === 0) continue
-    const partition = partitionTypesOf(metadata, manifest.partitionSpecId)
+  const live = manifests.filter((manifest) => manifest.addedFilesCount !== 0 || manifest.existingFilesCount !== 0)
+  const partitionOf = (specId: number) => partitionTypesOf(metadata, specId)
+  for await (const { manifest, entries } of readManifests(table.storage, live, { partitionOf, statistics: false })) {
+    const types = partitionOf(manifest.partitionSpecId)
     const spec = partitionSpecOf(metadata, manifest.partitionSpecId)
-    const content = await table.storage.read(manifest.manifestPath)
-    for (const { file } of readManifest(content, manifest, { statistics: false, partition })) {
+    for (const { file } of entries) {
       const isSmall = counted.add(file)
       const key = partitionKey(file.specId, file.partition)
-      fragmentation.add(key, () => partitionPath(spec, partition, file.partition), file, isSmall)
+      fragmentation.add(key, () => partitionPath(spec, types, file.partition), file, isSmall)
     }
   }
   return {

@@ -32,6 +32,9 @@ export interface ReadManifestOptions {
   readonly partition?: readonly PartitionTypeField[]
 }
 
+/** Some writers put a whole manifest into one block. */
+const batchEntries = 1024
+
 /** What a manifest says of itself. */
 export interface ManifestHeader {
   readonly schema: Schema | undefined
@@ -49,8 +52,19 @@ export function readManifest(
   const avro = openAvro(file, manifest.manifestPath)
   const decode = blockDecoder(avro, manifest, options)
   const entries: ManifestEntry[] = []
-  for (const block of avro.blocks()) decode(block, entries)
+  for (const block of avro.blocks()) for (const batch of decode(block)) for (const entry of batch) entries.push(entry)
   return entries
+}
+
+/** The same, some at a time: those before need not be in memory any more. */
+export function* manifestBatches(
+  file: Uint8Array,
+  manifest: ManifestSource,
+  options: ReadManifestOptions = {},
+): Generator<ManifestEntry[]> {
+  const avro = openAvro(file, manifest.manifestPath)
+  const decode = blockDecoder(avro, manifest, options)
+  for (const block of avro.blocks()) yield* decode(block)
 }
 
 /** The entries of a manifest that arrives in pieces, a block at a time: memory does not grow with its length. */
@@ -61,11 +75,7 @@ export async function* streamManifest(
 ): AsyncGenerator<ManifestEntry[]> {
   const avro = await streamAvro(pieces, manifest.manifestPath)
   const decode = blockDecoder(avro, manifest, options)
-  for await (const block of avro.blocks()) {
-    const entries: ManifestEntry[] = []
-    decode(block, entries)
-    if (entries.length > 0) yield entries
-  }
+  for await (const block of avro.blocks()) yield* decode(block)
 }
 
 export function readManifestHeader(file: Uint8Array, manifestPath: string): ManifestHeader {
@@ -121,17 +131,21 @@ function blockDecoder(
   avro: AvroHeader,
   manifest: ManifestSource,
   options: ReadManifestOptions,
-): (block: AvroBlock, into: ManifestEntry[]) => void {
+): (block: AvroBlock) => Generator<ManifestEntry[]> {
   const specId = manifest.partitionSpecId ?? Number(avro.metadata.get('partition-spec-id') ?? 0)
   const partition = options.partition ?? ownPartition(avro, manifest.manifestPath)
   const read = compileEntry(avro.schema, { partition, statistics: options.statistics ?? true })
   const inherit = inheritance(manifest, specId)
   const deleted = options.deleted ?? false
-  return (block, into) => {
+  return function* (block) {
     const reader = new AvroReader(block.data)
-    for (let i = 0; i < block.count; i += 1) {
-      const entry = inherit(readEntry(read, reader, manifest))
-      if (deleted || entry.status !== 'deleted') into.push(entry)
+    for (let left = block.count; left > 0;) {
+      const entries: ManifestEntry[] = []
+      for (let n = Math.min(left, batchEntries); n > 0; n -= 1, left -= 1) {
+        const entry = inherit(readEntry(read, reader, manifest))
+        if (deleted || entry.status !== 'deleted') entries.push(entry)
+      }
+      if (entries.length > 0) yield entries
     }
     if (!reader.atEnd) {
       throw new IcebergError('avro_invalid', `${manifest.manifestPath} is damaged: a block is longer than its entries`)

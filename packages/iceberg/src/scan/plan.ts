@@ -1,9 +1,8 @@
-import { IcebergError } from '../errors.ts'
-import type { ContentFile, ManifestEntry } from '../manifests/content-file.ts'
+import type { ContentFile } from '../manifests/content-file.ts'
 import type { ManifestFile } from '../manifests/manifest-file.ts'
 import { partitionType } from '../manifests/partition-type.ts'
 import { readManifestList } from '../manifests/read-manifest-list.ts'
-import { embeddedManifest, readManifest } from '../manifests/read-manifest.ts'
+import { embeddedManifest } from '../manifests/read-manifest.ts'
 import { isUnpartitioned } from '../metadata/partition-spec.ts'
 import type { Schema } from '../metadata/schema.ts'
 import type { Snapshot } from '../metadata/snapshot.ts'
@@ -13,6 +12,7 @@ import { DeleteIndex, type AppliedDeletes } from './delete-index.ts'
 import { bindFilter, type BoundFilter, type Filter } from './filter.ts'
 import { mapOrdered } from './ordered.ts'
 import { fileMayMatch, manifestMayMatch, partitionMayMatch, type TypedSpec } from './prune.ts'
+import { readManifests, type ReadManifestsOptions } from './read-manifests.ts'
 import { chosenSnapshot, type SnapshotChoice } from './snapshot-of.ts'
 
 /** A table to be read: its metadata, and where its files are. */
@@ -24,7 +24,7 @@ export interface ScannedTable {
 export interface PlanOptions extends SnapshotChoice {
   /** Leaves out files that can have no row that is wanted. Files that may have some are given whole. */
   readonly filter?: Filter
-  /** Manifests that are read at the same time. Default 8. */
+  /** Manifests that are fetched at the same time, of 16 MiB together. Default 8. */
   readonly concurrency?: number
   /** Whether files come with counts, sizes and bounds by column. They cost time. Default: false. */
   readonly statistics?: boolean
@@ -50,8 +50,8 @@ export interface PlanContext {
 }
 
 /**
- * The data files of a snapshot with the deletes that apply to them, a manifest at a time: the deletes are all read
- * first, the data files as the caller takes them, so that memory does not grow with their number.
+ * The data files of a snapshot with the deletes that apply to them, some at a time: the deletes are all read first, the
+ * data files as the caller takes them, so that memory does not grow with their number.
  */
 export async function* planFiles(table: ScannedTable, options: PlanOptions = {}): AsyncGenerator<ScanFile[]> {
   yield* planWith(table, options, planContext(table.metadata, options))
@@ -74,7 +74,7 @@ export async function* planWith(
   const deletes = await readDeletes(table, wanted, options, context)
   const data = wanted.filter(({ content }) => content === 'data')
   const statistics = filter !== undefined || options.statistics === true
-  for await (const entries of readEntries(table, data, options, context, statistics)) {
+  for await (const { entries } of readManifests(table.storage, data, reading(options, context, statistics))) {
     const files: ScanFile[] = []
     for (const { file, sequenceNumber, snapshotId } of entries) {
       if (filter !== undefined && !fileMayMatch(filter, file, context.specOf(file.specId))) continue
@@ -117,6 +117,14 @@ function hasLiveFiles({ addedFilesCount, existingFilesCount }: ManifestFile): bo
   return addedFilesCount !== 0 || existingFilesCount !== 0
 }
 
+function reading(
+  { concurrency, signal }: PlanOptions,
+  context: PlanContext,
+  statistics: boolean,
+): ReadManifestsOptions {
+  return { concurrency, signal, statistics, partitionOf: (specId) => context.specOf(specId).types }
+}
+
 async function readDeletes(
   table: ScannedTable,
   manifests: readonly ManifestFile[],
@@ -127,7 +135,7 @@ async function readDeletes(
   const { filter } = context
   const ofDeletes = manifests.filter(({ content }) => content === 'deletes')
   // Bounds tell which data file position deletes are for.
-  for await (const entries of readEntries(table, ofDeletes, options, context, true)) {
+  for await (const { entries } of readManifests(table.storage, ofDeletes, reading(options, context, true))) {
     for (const entry of entries) {
       const spec = context.specOf(entry.file.specId)
       const everywhere = isUnpartitioned(spec.spec)
@@ -136,28 +144,4 @@ async function readDeletes(
     }
   }
   return index
-}
-
-async function* readEntries(
-  { storage }: ScannedTable,
-  manifests: readonly ManifestFile[],
-  { concurrency = 8, signal }: PlanOptions,
-  context: PlanContext,
-  statistics: boolean,
-): AsyncGenerator<ManifestEntry[]> {
-  const read = async (manifest: ManifestFile): Promise<ManifestEntry[]> => {
-    signal?.throwIfAborted()
-    const bytes = await storage.read(manifest.manifestPath)
-    const entries = readManifest(bytes, manifest, {
-      statistics,
-      partition: context.specOf(manifest.partitionSpecId).types,
-    })
-    for (const { file } of entries) if (file.keyMetadata !== undefined) throw encrypted(file)
-    return entries
-  }
-  yield* mapOrdered(manifests, concurrency, read)
-}
-
-function encrypted({ filePath }: ContentFile): IcebergError {
-  return new IcebergError('metadata_unsupported', `${filePath} is encrypted; encryption is not supported.`)
 }

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { constants, type Dirent } from 'node:fs'
-import { link, mkdir, open, opendir, rename, rmdir, stat, unlink, type FileHandle } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { link, mkdir, open, readdir, rename, rmdir, stat, unlink, type FileHandle } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { IcebergError } from '../errors.ts'
 import { forEachLimited } from './each.ts'
-import { below, parseLocation } from './location.ts'
+import { isMissing, listFolder } from './local-listing.ts'
+import { below, parseLocation, withoutSlashAtEnd } from './location.ts'
 import { isThere, type ByteRange, type FailedDelete, type FolderStorage, type ListedFile } from './storage.ts'
 
 // A file is written under a temporary name, flushed, and then given its name: by rename, which replaces, or by link,
@@ -55,18 +56,11 @@ export class LocalStorage implements FolderStorage {
     })
   }
 
-  async *list(folder: string): AsyncGenerator<ListedFile> {
-    const waiting = [folder]
-    for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-      for (const entry of await entriesOf(next, next === folder)) {
-        const location = below(next, entry.name)
-        if (entry.isDirectory()) waiting.push(location)
-        else {
-          const file = await fileOf(location)
-          if (file !== undefined) yield file
-        }
-      }
-    }
+  list(folder: string): AsyncGenerator<ListedFile> {
+    return listFolder(
+      { location: withoutSlashAtEnd(folder), path: withoutSlashAtEnd(pathOf(folder)) || '/' },
+      explained,
+    )
   }
 
   async delete(locations: readonly string[]): Promise<FailedDelete[]> {
@@ -83,7 +77,10 @@ export class LocalStorage implements FolderStorage {
   }
 
   async folders(folder: string): Promise<string[]> {
-    const entries = await entriesOf(folder, true)
+    const entries = await readdir(pathOf(folder), { withFileTypes: true }).catch((error: unknown) => {
+      if (isMissing(error)) return []
+      throw explained(folder, error)
+    })
     return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)
   }
 
@@ -98,7 +95,7 @@ export class LocalStorage implements FolderStorage {
 
   async folderExists(folder: string): Promise<boolean> {
     const found = await stat(pathOf(folder)).catch((error: unknown) => {
-      if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined
+      if (isMissing(error)) return undefined
       throw explained(folder, error)
     })
     return found?.isDirectory() === true
@@ -159,30 +156,6 @@ async function flushFolders(folder: string, firstMade: string | undefined): Prom
       await handle.close()
     }
     if (at === last || at === dirname(at)) return
-  }
-}
-
-async function entriesOf(folder: string, isFirst: boolean): Promise<Dirent[]> {
-  const entries: Dirent[] = []
-  try {
-    for await (const entry of await opendir(pathOf(folder))) entries.push(entry)
-  } catch (error) {
-    const missing = ['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')
-    // A folder that is removed while others are listed has no files any more.
-    if (missing) return isFirst ? [] : entries
-    throw explained(folder, error)
-  }
-  return entries
-}
-
-// A symbolic link to a file is a file; one to a folder is not followed, for it could lead anywhere.
-async function fileOf(location: string): Promise<ListedFile | undefined> {
-  try {
-    const found = await stat(pathOf(location))
-    return found.isFile() ? { location, size: found.size, modifiedAt: found.mtime } : undefined
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw explained(location, error)
   }
 }
 

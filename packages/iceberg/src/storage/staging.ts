@@ -19,6 +19,8 @@ export interface StagingOptions {
   partBytes?: number
   /** Ranged reads under way for one file. Default 4. */
   parallelParts?: number
+  /** Files of one call that are copied at the same time. Default 4. */
+  parallelFiles?: number
 }
 
 /** Files on the local disk, until they are released. */
@@ -53,6 +55,7 @@ export class Staging {
       maxBytes: options.maxBytes ?? 10 * 1024 ** 3,
       partBytes: options.partBytes ?? 16 * 1024 ** 2,
       parallelParts: options.parallelParts ?? 4,
+      parallelFiles: options.parallelFiles ?? 4,
     }
   }
 
@@ -76,10 +79,12 @@ export class Staging {
     const copies = sized.filter(({ remote }) => remote).map(({ path }) => path)
     const staged: Staged = { paths: sized.map(({ path }) => path), release: once(() => this.#remove(copies, release)) }
     try {
-      for (const { location, remote, path, size } of sized) {
+      const remote = sized.filter((file) => file.remote)
+      await forEachLimited(remote, this.#options.parallelFiles, async (file) => {
         signal?.throwIfAborted()
-        if (remote) await this.#copy(storage, { location, path, size }, signal)
-      }
+        await this.#copy(storage, file, signal)
+      })
+      signal?.throwIfAborted()
       return staged
     } catch (error) {
       await staged.release()

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { tableName, type LoadedTable } from '../catalogs/catalog.ts'
 import { IcebergError } from '../errors.ts'
 import { fileKey, type ContentFile, type ManifestEntry } from '../manifests/content-file.ts'
+import { partitionTypesOf } from '../manifests/partition-type.ts'
 import type { Snapshot } from '../metadata/snapshot.ts'
 import type { Field } from '../metadata/type.ts'
 import { explained, type DuckDb } from '../parquet/duckdb.ts'
@@ -13,10 +14,12 @@ import { parquetSource } from '../parquet/parquet-table.ts'
 import { parseDeletionVector } from '../puffin/deletion-vector.ts'
 import { PositionSet } from '../puffin/position-set.ts'
 import { writeDeletionVectors } from '../puffin/write-deletion-vectors.ts'
+import { readManifests } from '../scan/read-manifests.ts'
+import { forEachLimited } from '../storage/each.ts'
 import { temporaryFolder } from '../storage/temporary-folder.ts'
 import type { SnapshotChange } from './build-snapshot.ts'
 import { newDataLocation } from './data-location.ts'
-import { entriesOf, manifestsOf } from './live-files.ts'
+import { manifestsOf } from './live-files.ts'
 import { deletePathId, deletePositionId, onlyPath, partitionKey } from '../scan/delete-index.ts'
 import { removeFiles } from './remove-files.ts'
 import { writeParts, type FileKind, type Part } from './write-files.ts'
@@ -69,12 +72,16 @@ interface Target {
 async function targetsOf(table: LoadedTable, head: Snapshot | undefined, positions: Positions): Promise<Target[]> {
   const wanted = new Map([...positions].map(([path, list]) => [path, new PositionSet(list)]))
   const targets: Target[] = []
-  for (const manifest of await manifestsOf(table, head)) {
-    if (manifest.content !== 'data' || targets.length === wanted.size) continue
-    for (const entry of await entriesOf(table, manifest, { statistics: false })) {
+  const manifests = (await manifestsOf(table, head)).filter(({ content }) => content === 'data')
+  for await (const { entries } of readManifests(table.storage, manifests, {
+    partitionOf: typesOf(table),
+    statistics: false,
+  })) {
+    for (const entry of entries) {
       const set = wanted.get(entry.file.filePath)
       if (set !== undefined) targets.push({ entry, positions: checked(entry.file, set) })
     }
+    if (targets.length === wanted.size) break
   }
   const found = new Set(targets.map(({ entry }) => entry.file.filePath))
   for (const path of wanted.keys()) if (!found.has(path)) throw notLive(table, path)
@@ -151,15 +158,18 @@ async function mergeVectors(
 ): Promise<SnapshotChange> {
   const byPath = new Map(targets.map((target) => [target.entry.file.filePath, target]))
   const replaced = new Set<string>()
-  for (const { file, sequenceNumber } of await positionDeleteEntries(table, head)) {
+  const entries = await positionDeleteEntries(table, head)
+  const vectorsBefore = entries.filter(({ file }) => file.contentOffset !== undefined)
+  await forEachLimited(vectorsBefore, 8, async ({ file }) => {
+    const target = byPath.get(onlyPath(file) ?? '')
+    if (target === undefined) return
+    replaced.add(fileKey(file))
+    target.positions.addAll(await readVector(table, file))
+  })
+  for (const { file, sequenceNumber } of entries) {
+    if (file.contentOffset !== undefined) continue
     const only = onlyPath(file)
     const target = only === undefined ? undefined : byPath.get(only)
-    if (file.contentOffset !== undefined) {
-      if (target === undefined) continue
-      target.positions.addAll(await readVector(table, file))
-      replaced.add(fileKey(file))
-      continue
-    }
     const concerned = targets.filter((t) => concerns(file, sequenceNumber, t, only))
     if (concerned.length === 0) continue
     const read = await readPositions(duckdb, table, file)
@@ -201,13 +211,19 @@ async function mergeVectors(
 
 async function positionDeleteEntries(table: LoadedTable, head: Snapshot | undefined): Promise<ManifestEntry[]> {
   const entries: ManifestEntry[] = []
-  for (const manifest of await manifestsOf(table, head)) {
-    if (manifest.content !== 'deletes') continue
-    for (const entry of await entriesOf(table, manifest)) {
-      if (entry.file.content === 'position-deletes') entries.push(entry)
-    }
+  const manifests = (await manifestsOf(table, head)).filter(({ content }) => content === 'deletes')
+  // Bounds tell which data file position deletes are for.
+  for await (const batch of readManifests(table.storage, manifests, {
+    partitionOf: typesOf(table),
+    statistics: true,
+  })) {
+    for (const entry of batch.entries) if (entry.file.content === 'position-deletes') entries.push(entry)
   }
   return entries
+}
+
+function typesOf({ metadata }: LoadedTable) {
+  return (specId: number) => partitionTypesOf(metadata, specId)
 }
 
 function concerns(file: ContentFile, sequenceNumber: bigint, target: Target, only: string | undefined): boolean {

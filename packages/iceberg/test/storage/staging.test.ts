@@ -36,6 +36,28 @@ async function freshFolder(): Promise<string> {
 }
 
 describe('staging', () => {
+  test('files of one call are copied at the same time, as many as is allowed', async () => {
+    let [underWay, most] = [0, 0]
+    const storage = remote()
+    const counting: Storage = {
+      ...storage,
+      read: async (location, range) => {
+        most = Math.max(most, (underWay += 1))
+        await new Promise((done) => setImmediate(done))
+        underWay -= 1
+        return storage.read(location, range)
+      },
+    }
+    const files = Array.from({ length: 9 }, (_, n) => ({ location: `s3://b/${n}.parquet` }))
+    for (const { location } of files) await storage.write(location, Buffer.from(location))
+    const staging = await Staging.open({ folder: await freshFolder(), parallelFiles: 3 })
+    const staged = await staging.stage(counting, files)
+    expect(await Promise.all(staged.paths.map((path) => readFile(path, 'utf8')))).toEqual(files.map((f) => f.location))
+    expect(most).toBe(3)
+    await staged.release()
+    await staging.close()
+  })
+
   test('remote files are copied, local ones are used where they are, and release removes only the copies', async () => {
     const storage = remote()
     const content = Buffer.from('0123456789'.repeat(1000))

@@ -1,0 +1,93 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { expect, test } from 'vitest'
+import type { ContentFile, ManifestEntry } from '../manifests/content-file.ts'
+import { DeleteIndex, deletePathId } from './delete-index.ts'
+
+const base: ContentFile = {
+  content: 'position-deletes',
+  filePath: 's3://bucket/warehouse/db/t/data/day=2026-01-02/1-deletes.parquet',
+  fileFormat: 'parquet',
+  specId: 3,
+  partition: ['2026-01-02', null],
+  recordCount: 5,
+  fileSizeInBytes: 2 ** 40,
+}
+const entry = (file: Partial<ContentFile>, sequenceNumber = 7n): ManifestEntry => ({
+  status: 'added',
+  snapshotId: 1n,
+  sequenceNumber,
+  fileSequenceNumber: sequenceNumber,
+  file: { ...base, ...file },
+})
+const data = (filePath: string): ContentFile => ({ ...base, content: 'data', filePath })
+const bounds = (text: Uint8Array | string) => new Map([[deletePathId, Buffer.from(text)]])
+
+test('every kind of delete comes back as it was added', () => {
+  const index = new DeleteIndex()
+  const path = 's3://bucket/warehouse/db/t/data/ä/1.parquet'
+  const kinds: Partial<ContentFile>[] = [
+    { filePath: 'named.parquet', referencedDataFile: path },
+    { filePath: 'bounds.parquet', lowerBounds: bounds(path), upperBounds: bounds(path) },
+    // A bound may be cut inside a character.
+    { filePath: 'partition', lowerBounds: bounds('s3://'), upperBounds: bounds(Uint8Array.of(0xff, 0xc3)) },
+    { filePath: 'unbounded' },
+  ]
+  for (const kind of kinds) index.add(entry(kind), false)
+  const equality = { content: 'equality-deletes', filePath: 'e', equalityIds: [2, 2147483540] } as const
+  index.add(entry({ ...equality, fileFormat: 'orc' }, 8n), false)
+  index.add(entry({ ...equality, filePath: 'everywhere' }, 9n), true)
+  const found = index.of(data(path), 7n)
+  expect(found.positions).toMatchObject(kinds.map((file) => ({ sequenceNumber: 7n, file: { ...base, ...file } })))
+  expect(found.equality).toMatchObject([
+    { sequenceNumber: 9n, file: { ...base, ...equality, filePath: 'everywhere' } },
+    { sequenceNumber: 8n, file: { ...base, ...equality, fileFormat: 'orc' } },
+  ])
+  const vector = { fileFormat: 'puffin', referencedDataFile: path, contentOffset: 4, contentSizeInBytes: 2 ** 33 }
+  index.add(entry(vector, 2n ** 60n), false)
+  expect(index.of(data(path), 8n).vector).toMatchObject({ sequenceNumber: 2n ** 60n, file: { ...base, ...vector } })
+  expect(index.of(data(`${path}x`), 8n)).toEqual({ positions: [], equality: found.equality.slice(0, 1) })
+})
+
+test('the deletes of each of many files are found', () => {
+  const index = new DeleteIndex()
+  const path = (n: number): string => `s3://b/${n % 30_000}/${n}.parquet`
+  for (let n = 0; n < 60_000; n += 2) index.add(entry({ filePath: `d${n}`, referencedDataFile: path(n) }), false)
+  const wrong: number[] = []
+  for (let n = 0; n < 60_000; n += 1) {
+    const found = index.of(data(path(n)), 0n).positions.map(({ file }) => file.filePath)
+    if (found.join() !== (n % 2 === 0 ? `d${n}` : '')) wrong.push(n)
+  }
+  expect(wrong).toEqual([])
+})
+
+test('a delete takes less than 200 bytes in the index', () => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const used = (): number => {
+    collect()
+    const { heapUsed, external } = process.memoryUsage()
+    return heapUsed + external
+  }
+  const count = 40_000
+  const before = used()
+  const index = new DeleteIndex()
+  for (let n = 0; n < count; n += 1) {
+    const folder = `s3://bucket/warehouse/analytics/events/data/day=2026-01-${n % 28}`
+    const name = `00000-0-3f0f8b3e-8f0f-4c5c-9a43-${String(n).padStart(12, '0')}-00001`
+    const referencedDataFile = `${folder}/${name}.parquet`
+    const lowerBounds = bounds(referencedDataFile)
+    index.add(
+      entry({
+        filePath: `${folder}/${name}-deletes.parquet`,
+        referencedDataFile,
+        lowerBounds,
+        partition: [n % 28, null],
+      }),
+      false,
+    )
+  }
+  const bytes = (used() - before) / count
+  expect(index.of(data('x'), 0n).positions).toEqual([])
+  expect(bytes).toBeLessThan(200)
+})
