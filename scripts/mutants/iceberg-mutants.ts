@@ -9,6 +9,9 @@ const evolution = `${iceberg}/test/scan/evolution.test.ts`
 const nullable = `${iceberg}/src/manifests/nullable-unions.test.ts`
 const partitionTypes = `${iceberg}/src/manifests/partition-type.test.ts`
 const manySnapshots = `${iceberg}/src/metadata/many-snapshots.test.ts`
+const deleteIndex = `${iceberg}/src/scan/delete-index.test.ts`
+const manifestReads = `${iceberg}/src/scan/read-manifests.test.ts`
+const groups = `${iceberg}/test/scan/group-reader.test.ts`
 const catalog = (name: string) => `${iceberg}/test/catalogs/${name}-catalog.test.ts`
 
 export const mutants: readonly Mutant[] = [
@@ -51,8 +54,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'iceberg: two vectors of one data file',
     file: `${iceberg}/src/write/position-deletes.ts`,
-    find: 'replaced.add(fileKey(file))\n      continue',
-    replace: 'continue',
+    find: 'replaced.add(fileKey(file))\n    target.positions',
+    replace: 'target.positions',
     tests: [snapshots],
   },
   {
@@ -236,5 +239,61 @@ export const mutants: readonly Mutant[] = [
     find: 'ids = undefined\n      joined.push(update)',
     replace: 'joined.push(update)',
     tests: [manySnapshots],
+  },
+  {
+    name: 'iceberg: a whole path kept for every delete',
+    file: `${iceberg}/src/scan/kept-deletes.ts`,
+    find: 'if (this.#folders.length > maxFolders) return 0',
+    replace: 'if (maxFolders > 0) return 0',
+    tests: [deleteIndex],
+  },
+  {
+    name: 'iceberg: paths of one hash taken for one path',
+    file: `${iceberg}/src/scan/path-index.ts`,
+    find: 'slots[at] === hash && this.#pathOf(value - 1) === path',
+    replace: '((slots[at] ?? 0) & 0xfff) === (hash & 0xfff)',
+    tests: [deleteIndex],
+  },
+  {
+    name: 'iceberg: manifests fetched ahead however large they are',
+    file: `${iceberg}/src/scan/ordered.ts`,
+    find: 'while (waiting.length > 0 && total + weight > weights.max)',
+    replace: 'while (waiting.length > limit)',
+    tests: [manifestReads],
+  },
+  {
+    name: 'iceberg: a manifest decoded as a whole',
+    file: `${iceberg}/src/manifests/read-manifest.ts`,
+    find: 'const batchEntries = 1024',
+    replace: 'const batchEntries = Number.POSITIVE_INFINITY',
+    tests: [manifestReads],
+  },
+  {
+    name: 'iceberg: equality deletes of a group that reach its newer files',
+    file: `${iceberg}/src/scan/delete-tables.ts`,
+    find: `if (bySequence) conditions.push('d."deleted.seq" < e.seq')`,
+    replace: '',
+    tests: [groups],
+  },
+  {
+    name: 'iceberg: positions of one file of a group deleted in all of them',
+    file: `${iceberg}/src/scan/delete-tables.ts`,
+    find: 'd."deleted.file" = e.file and d."deleted.pos" = e.pos',
+    replace: 'd."deleted.pos" = e.pos',
+    tests: [groups],
+  },
+  {
+    name: 'iceberg: row ids of a group that begin with its first file',
+    file: `${iceberg}/src/scan/file-group.ts`,
+    find: 'else appender.appendBigInt(file.firstRowId)',
+    replace: 'else appender.appendBigInt(files[0]?.file.firstRowId ?? 0n)',
+    tests: [groups],
+  },
+  {
+    name: 'iceberg: files of two partitions in one group of equality deletes',
+    file: `${iceberg}/src/scan/file-group.ts`,
+    find: 'const ofPartition = scanned.deletes.equality.length > 0 ||',
+    replace: 'const ofPartition =',
+    tests: [groups],
   },
 ]

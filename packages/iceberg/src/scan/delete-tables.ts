@@ -4,6 +4,8 @@ import type { ContentFile } from '../manifests/content-file.ts'
 import { execute, explained, sqlText } from '../parquet/duckdb.ts'
 import { parquetTable } from '../parquet/parquet-table.ts'
 import { parseDeletionVector } from '../puffin/deletion-vector.ts'
+import type { PositionSet } from '../puffin/position-set.ts'
+import { forEachLimited } from '../storage/each.ts'
 import type { Staged } from '../storage/staging.ts'
 import type { Storage } from '../storage/storage.ts'
 import { deletePathId, deletePositionId, onlyPath, type Delete } from './delete-index.ts'
@@ -28,6 +30,9 @@ export interface DeleteJoins {
 }
 
 type Release = () => Promise<void>
+
+/** Vectors that are read at the same time. */
+const parallelVectors = 8
 
 /**
  * Deletes as tables of DuckDB, where they may be larger than memory. Those for many data files are loaded once and kept
@@ -62,19 +67,105 @@ export class DeleteTables {
     }
   }
 
-  async #vector({ file }: Delete, releases: Release[]): Promise<string> {
-    const { connection, storage } = this.#sources
+  /**
+   * The same for files that are read together: `d` must also have "deleted.file", the place of its file among these, and
+   * "deleted.seq", its data sequence number. Those with equality deletes must all be of one spec and partition: the
+   * deletes of one then apply to all that have a lower sequence number.
+   */
+  async groupJoins(files: readonly ScanFile[]): Promise<DeleteJoins> {
+    const releases: Release[] = []
+    const release = async (): Promise<void> => {
+      for (const each of releases) await each()
+    }
+    try {
+      const joins: string[] = []
+      if (files.some(({ deletes }) => deletes.vector !== undefined || deletes.positions.length > 0)) {
+        const table = await this.#table('(file bigint, pos bigint)')
+        releases.push(() => execute(this.#sources.connection, `drop table ${table}`))
+        await this.#fillVectors(table, files)
+        await this.#fillPositions(table, files)
+        joins.push(antiJoin(table, 'd."deleted.file" = e.file and d."deleted.pos" = e.pos'))
+      }
+      const equality = new Map(
+        files.flatMap(({ deletes }) => deletes.equality.map((each) => [each.file.filePath, each])),
+      )
+      const keys = new Map<number, FieldPath>()
+      for (const group of byKeys([...equality.values()])) joins.push(await this.#equality(group, keys, true))
+      return { keys: [...keys.values()], joins, release }
+    } catch (error) {
+      await release()
+      throw error
+    }
+  }
+
+  async #fillVectors(table: string, files: readonly ScanFile[]): Promise<void> {
+    const { connection, signal } = this.#sources
+    const vectors = files.flatMap(({ deletes }, number) =>
+      deletes.vector === undefined ? [] : [{ number, vector: deletes.vector }],
+    )
+    if (vectors.length === 0) return
+    const appender = await explained(connection.createAppender(table, 'main', 'temp'))
+    try {
+      await forEachLimited(vectors, parallelVectors, async ({ number, vector }) => {
+        signal?.throwIfAborted()
+        const file = BigInt(number)
+        for (const position of await this.#readVector(vector)) {
+          appender.appendBigInt(file)
+          appender.appendBigInt(BigInt(position))
+          appender.endRow()
+        }
+      })
+    } finally {
+      appender.closeSync()
+    }
+  }
+
+  async #fillPositions(table: string, files: readonly ScanFile[]): Promise<void> {
+    const byDelete = new Map<string, { file: ContentFile; data: string[] }>()
+    for (const [number, { file, deletes }] of files.entries()) {
+      for (const each of deletes.positions) {
+        const concerned = byDelete.get(each.file.filePath) ?? { file: each.file, data: [] }
+        concerned.data.push(`(${number}, ${sqlText(file.filePath)})`)
+        byDelete.set(each.file.filePath, concerned)
+      }
+    }
+    for (const { file, data } of byDelete.values()) {
+      const insert = (rows: string): Promise<void> =>
+        execute(
+          this.#sources.connection,
+          `insert into ${table} select g.file, e.pos from (${rows}) e join (values ${data.join(', ')}) g(file, path) on e.file_path = g.path`,
+        )
+      this.#sources.signal?.throwIfAborted()
+      if (onlyPath(file) === undefined) {
+        const loaded = await this.#once(file.filePath, () => this.#load(file, (opened) => positionRows(opened, file)))
+        await insert(`from ${loaded}`)
+        continue
+      }
+      const { opened, staged } = await this.#sources.open(file)
+      try {
+        await insert(positionRows(opened, file))
+      } finally {
+        await staged.release()
+      }
+    }
+  }
+
+  async #readVector({ file }: Delete): Promise<PositionSet> {
     const { contentOffset: offset, contentSizeInBytes: length, filePath } = file
     if (offset === undefined || length === undefined) {
       throw new IcebergError('manifest_invalid', `A deletion vector in ${filePath} does not say where it is.`)
     }
-    const positions = parseDeletionVector(await storage.read(filePath, { offset, length }))
-    if (positions.size !== file.recordCount) {
-      throw new IcebergError(
-        'puffin_invalid',
-        `The deletion vector at ${offset} in ${filePath} deletes ${positions.size} rows, and its manifest says ${file.recordCount}.`,
-      )
-    }
+    const positions = parseDeletionVector(await this.#sources.storage.read(filePath, { offset, length }))
+    if (positions.size === file.recordCount) return positions
+    throw new IcebergError(
+      'puffin_invalid',
+      `The deletion vector at ${offset} in ${filePath} deletes ${positions.size} rows, and its manifest says ${file.recordCount}.`,
+    )
+  }
+
+  async #vector(vector: Delete, releases: Release[]): Promise<string> {
+    const { connection } = this.#sources
+    const positions = await this.#readVector(vector)
     const table = await this.#table('(pos bigint)')
     releases.push(() => execute(connection, `drop table ${table}`))
     const appender = await explained(connection.createAppender(table, 'main', 'temp'))
@@ -108,14 +199,14 @@ export class DeleteTables {
   }
 
   /** Deletes that look at the same fields are one join. */
-  async #equality(group: readonly Delete[], keys: Map<number, FieldPath>): Promise<string> {
+  async #equality(group: readonly Delete[], keys: Map<number, FieldPath>, bySequence = false): Promise<string> {
     const fields = (group[0]?.file.equalityIds ?? []).map((id) => this.#key(id, group[0]?.file.filePath ?? ''))
     const selects: string[] = []
-    for (const { file } of group) {
+    for (const { file, sequenceNumber } of group) {
       const table = await this.#once(file.filePath, () =>
         this.#load(file, (opened) => equalityRows(opened, file, fields)),
       )
-      selects.push(`select * from ${table}`)
+      selects.push(bySequence ? `select *, ${sequenceNumber}::bigint as seq from ${table}` : `select * from ${table}`)
     }
     for (const field of fields) keys.set(field.id, field)
     const conditions = fields.flatMap(({ id, type }) => {
@@ -125,6 +216,7 @@ export class DeleteTables {
       // NaN equals NaN here as in DuckDB, but the two zeros are two values.
       return isFloat ? [equal, `${isMinusZero(data)} is not distinct from ${isMinusZero(deleted)}`] : [equal]
     })
+    if (bySequence) conditions.push('d."deleted.seq" < e.seq')
     return antiJoin(`(${selects.join(' union all ')})`, conditions.join(' and '))
   }
 

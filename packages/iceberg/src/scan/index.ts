@@ -15,4 +15,10 @@ export { rowToJson, type PlainJson } from './row-json.ts'
 export type { RowMap, RowStruct, RowValue, ScannedRow } from './row-value.ts'
 export { scanRows, type ScanOptions } from './rows.ts'
 export type { SnapshotChoice } from './snapshot-of.ts'
-export { TableReader, type ReaderOptions, type SelectedFile, type Selection } from './table-reader.ts'
+export {
+  TableReader,
+  type ReaderOptions,
+  type SelectedFile,
+  type SelectedGroup,
+  type Selection,
+} from './table-reader.ts'

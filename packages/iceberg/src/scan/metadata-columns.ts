@@ -18,6 +18,22 @@ export const metadataColumns = {
 
 export type MetadataColumn = keyof typeof metadataColumns
 
+/** The same for files that are read together, of which the table `g` says path, seq and first_row_id. */
+export function groupLineageSql(name: MetadataColumn, columns: readonly ParquetColumn[]): string {
+  const stored = columns.findIndex((column) => column.fieldId === metadataColumns[name].id)
+  const kept = stored === -1 ? 'null' : `p${stored}`
+  switch (name) {
+    case '_file':
+      return 'g.path'
+    case '_pos':
+      return 'file_row_number'
+    case '_row_id':
+      return `case when g.first_row_id is not null then coalesce(${kept}, g.first_row_id + file_row_number) end`
+    case '_last_updated_sequence_number':
+      return `case when g.first_row_id is not null then coalesce(${kept}, g.seq) end`
+  }
+}
+
 /** A metadata column as an expression of SQL. Lineage that a file has in itself is kept; the rest follows from its place. */
 export function lineageSql(name: MetadataColumn, scanned: ScanFile, columns: readonly ParquetColumn[]): string {
   const { file, sequenceNumber } = scanned

@@ -3,18 +3,19 @@ import { IcebergError } from '../errors.ts'
 import type { ContentFile } from '../manifests/content-file.ts'
 import { parseNameMapping, type MappedField } from '../metadata/name-mapping.ts'
 import type { Field } from '../metadata/type.ts'
-import { DuckDb, sqlName, type DuckDbOptions } from '../parquet/duckdb.ts'
+import { DuckDb, execute, sqlName, type DuckDbOptions } from '../parquet/duckdb.ts'
 import { readFooter, type ParquetFooter } from '../parquet/footer.ts'
 import { withFieldIds, type ParquetColumn } from '../parquet/parquet-column.ts'
-import { parquetTable } from '../parquet/parquet-table.ts'
+import { parquetTable, parquetTables } from '../parquet/parquet-table.ts'
+import { forEachLimited } from '../storage/each.ts'
 import { LocalStorage } from '../storage/local-storage.ts'
 import { Staging, type Staged, type StagingOptions } from '../storage/staging.ts'
-import type { Value } from '../values/value.ts'
 import { DeleteTables } from './delete-tables.ts'
 import { fieldPath, fieldPathSql, type FieldPath } from './field-path.ts'
 import { filteredFields, type BoundFilter } from './filter.ts'
 import { filterSql } from './filter-sql.ts'
-import { lineageSql, type MetadataColumn } from './metadata-columns.ts'
+import { createGroupTable, groupFiles, identityValues, type FileGroup } from './file-group.ts'
+import { groupLineageSql, lineageSql, type MetadataColumn } from './metadata-columns.ts'
 import type { PlanContext, ScanFile, ScannedTable } from './plan.ts'
 import { columnSql, type FileColumns } from './projection.ts'
 import { nameById, type FieldName } from './sql-value.ts'
@@ -34,6 +35,11 @@ export interface Selection {
 export interface SelectedFile {
   readonly sql: string
   release(): Promise<void>
+}
+
+/** The live rows of files that are read as one. */
+export interface SelectedGroup extends SelectedFile {
+  readonly files: readonly ScanFile[]
 }
 
 export interface ReaderOptions {
@@ -63,6 +69,7 @@ export class TableReader {
   readonly #deletes: DeleteTables
   readonly #signal: AbortSignal | undefined
   readonly #closing: readonly (() => void | Promise<void>)[]
+  #groups = 0
 
   private constructor(
     parts: { table: ScannedTable; context: PlanContext; staging: Staging; connection: DuckDBConnection },
@@ -115,22 +122,27 @@ export class TableReader {
 
   /** Brings a Parquet file here, and reads its footer. */
   async open(file: ContentFile): Promise<{ opened: OpenFile; staged: Staged }> {
-    if (file.fileFormat !== 'parquet') {
-      throw new IcebergError(
-        'scan_unsupported',
-        `${file.filePath} is ${file.fileFormat}; only Parquet files are read. Rewrite it as Parquet with another engine.`,
-        { details: { location: file.filePath, format: file.fileFormat } },
-      )
-    }
-    const wanted = { location: file.filePath, size: file.fileSizeInBytes }
-    const staged = await this.#staging.stage(this.#table.storage, [wanted], this.#signal)
+    const { opened, staged } = await this.#openAll([file])
+    return { opened: opened[0] as OpenFile, staged }
+  }
+
+  /** All of them are admitted to the staging folder together. */
+  async #openAll(files: readonly ContentFile[]): Promise<{ opened: readonly OpenFile[]; staged: Staged }> {
+    for (const file of files) assertParquet(file)
+    const wanted = files.map((file) => ({ location: file.filePath, size: file.fileSizeInBytes }))
+    const staged = await this.#staging.stage(this.#table.storage, wanted, this.#signal)
     try {
-      const path = staged.paths[0] as string
-      const local = new LocalStorage()
-      const size = await local.size(path)
-      const footer = await readFooter({ location: file.filePath, size, read: (range) => local.read(path, range) })
-      assertCodecs(footer, file.filePath)
-      return { opened: { path, columns: withFieldIds(footer.columns, this.#mapping, file.filePath) }, staged }
+      const opened: OpenFile[] = []
+      await forEachLimited(files, parallelFooters, async ({ filePath }, index) => {
+        this.#signal?.throwIfAborted()
+        const path = staged.paths[index] as string
+        const local = new LocalStorage()
+        const size = await local.size(path)
+        const footer = await readFooter({ location: filePath, size, read: (range) => local.read(path, range) })
+        assertCodecs(footer, filePath)
+        opened[index] = { path, columns: withFieldIds(footer.columns, this.#mapping, filePath) }
+      })
+      return { opened, staged }
     } catch (error) {
       await staged.release()
       throw error
@@ -149,7 +161,9 @@ export class TableReader {
         columns: opened.columns,
         identityValues: identityValues(scanned.file, this.#context),
       }
-      const sql = this.#sql({ scanned, selection, path: opened.path, columns, deletes })
+      const from = parquetTable(opened.path, opened.columns.length)
+      const lineage = (name: MetadataColumn): string => lineageSql(name, scanned, opened.columns)
+      const sql = this.#sql({ selection, from, columns, deletes, lineage })
       return { sql, release: () => releaseAll(releases) }
     } catch (error) {
       await releaseAll(releases)
@@ -157,32 +171,97 @@ export class TableReader {
     }
   }
 
+  /**
+   * The live rows of many data files, those of equal columns read as one. All of them are on this machine at the same
+   * time: divide what is larger than the staging folder may become. A group may be released before the others.
+   */
+  async selectGroups(files: readonly ScanFile[], selection: Selection): Promise<SelectedGroup[]> {
+    const { opened, staged } = await this.#openAll(files.map(({ file }) => file))
+    const groups = groupFiles(files, opened, this.#context)
+    let held = groups.length
+    const releaseOne = async (): Promise<void> => {
+      held -= 1
+      if (held === 0) await staged.release()
+    }
+    const selected: SelectedGroup[] = []
+    try {
+      for (const group of groups) selected.push(await this.#selectGroup(group, selection, releaseOne))
+      if (groups.length === 0) await staged.release()
+      return selected
+    } catch (error) {
+      for (const group of selected) await group.release()
+      await staged.release()
+      throw error
+    }
+  }
+
+  async #selectGroup(
+    group: FileGroup,
+    selection: Selection,
+    releaseFiles: () => Promise<void>,
+  ): Promise<SelectedGroup> {
+    const { connection } = this
+    const deletes = await this.#deletes.groupJoins(group.files)
+    const facts = `group_${(this.#groups += 1)}`
+    const releases = [() => deletes.release(), releaseFiles]
+    try {
+      await createGroupTable(connection, facts, group.files)
+      releases.unshift(() => execute(connection, `drop table ${facts}`))
+      const columns: FileColumns = {
+        location: group.files[0]?.file.filePath ?? '',
+        columns: group.columns,
+        identityValues: group.identityValues,
+      }
+      const from = `${parquetTables(group.paths, group.columns.length)} join ${facts} g on g.file = t.file_index`
+      const lineage = (name: MetadataColumn): string => groupLineageSql(name, group.columns)
+      const more = ['file_index as "deleted.file"', 'g.seq as "deleted.seq"']
+      const sql = this.#sql({ selection, from, columns, deletes, lineage, more })
+      return { files: group.files, sql, release: once(() => releaseAll(releases)) }
+    } catch (error) {
+      await releaseAll(releases.filter((each) => each !== releaseFiles))
+      throw error
+    }
+  }
+
   #sql(file: {
-    scanned: ScanFile
     selection: Selection
-    path: string
+    from: string
     columns: FileColumns
     deletes: { keys: readonly FieldPath[]; joins: readonly string[] }
+    lineage: (name: MetadataColumn) => string
+    more?: readonly string[]
   }): string {
-    const { scanned, selection, columns, deletes } = file
+    const { selection, columns, deletes } = file
     const { filter, nameOf = nameById } = selection
     const names = selection.fields.map((field) => sqlName(nameOf(field)))
     const inner = selection.fields.map((field, index) => `${columnSql(field, columns, nameOf)} as ${names[index]}`)
     for (const name of selection.metadataColumns) {
       names.push(sqlName(name))
-      inner.push(`${lineageSql(name, scanned, columns.columns)} as ${sqlName(name)}`)
+      inner.push(`${file.lineage(name)} as ${sqlName(name)}`)
     }
-    inner.push('file_row_number as "deleted.pos"')
+    inner.push('file_row_number as "deleted.pos"', ...(file.more ?? []))
     for (const key of deletes.keys) inner.push(`${fieldPathSql(key, columns)} as "deleted.${key.id}"`)
     for (const id of filter === undefined ? [] : filteredFields(filter)) {
       const path = fieldPath([this.#context.schema], id)
       if (path !== undefined) inner.push(`${fieldPathSql(path, columns)} as "wanted.${id}"`)
     }
     const wanted = names.length === 0 ? ['"deleted.pos"'] : names
-    const rows = `(select ${inner.join(', ')} from ${parquetTable(file.path, columns.columns.length)}) d`
+    const rows = `(select ${inner.join(', ')} from ${file.from}) d`
     const where = filter === undefined ? '' : ` where ${filterSql(filter, (id) => `d."wanted.${id}"`)}`
     return `select ${wanted.map((name) => `d.${name}`).join(', ')} from ${[rows, ...deletes.joins].join(' ')}${where}`
   }
+}
+
+/** Footers that are read at the same time. */
+const parallelFooters = 8
+
+function assertParquet(file: ContentFile): void {
+  if (file.fileFormat === 'parquet') return
+  throw new IcebergError(
+    'scan_unsupported',
+    `${file.filePath} is ${file.fileFormat}; only Parquet files are read. Rewrite it as Parquet with another engine.`,
+    { details: { location: file.filePath, format: file.fileFormat } },
+  )
 }
 
 // Both are of the time before Parquet said how they are framed.
@@ -203,11 +282,7 @@ async function releaseAll(releases: readonly (() => Promise<void>)[]): Promise<v
   for (const release of releases) await release()
 }
 
-function identityValues(file: ContentFile, context: PlanContext): ReadonlyMap<number, Value | null> {
-  const values = new Map<number, Value | null>()
-  for (const [index, field] of context.specOf(file.specId).spec.fields.entries()) {
-    const value = file.partition[index]
-    if (field.transform.name === 'identity' && value !== undefined) values.set(field.sourceId, value)
-  }
-  return values
+function once(work: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | undefined
+  return () => (done ??= work())
 }
