@@ -134,4 +134,20 @@ export const mutants: readonly Mutant[] = [
     replace: 'return false',
     tests: [workerTest('lock-at-stop')],
   },
+  {
+    name: 'a report inside a transaction that waits for a second connection of the pool',
+    file: 'packages/engine/src/attempt/attempt.ts',
+    find: 'this.#inTransactions > 0 ? database.beside : database',
+    replace: 'database',
+    tests: [workerTest('busy-pool')],
+    by: 'what handlers report inside',
+  },
+  {
+    name: 'a pool that is used up and taken for a Postgres that is away',
+    file: 'packages/engine/src/database/database.ts',
+    find: 'this.#heldByCallers > 0 || this.#answeredAt > waitsSince',
+    replace: 'false',
+    tests: [workerTest('busy-pool')],
+    by: 'a pool that handlers have used up',
+  },
 ]

@@ -13,6 +13,7 @@ export const errorCodes = {
   event_invalid: 'An event has a name or level that cannot be used.',
   fence_lost: 'The attempt is no longer the current one of its job; nothing was written.',
   database_unavailable: 'Postgres could not be reached, or the connection broke; the call can be repeated.',
+  pool_exhausted: 'No connection of the pool became free in time: this process uses them all.',
   transaction_aborted: 'A statement of the transaction failed and its error was swallowed; nothing was written.',
   database_version: 'The Postgres server is older than version 14.',
   schema_missing: 'The schema is not there, or its migrations have not been run.',

@@ -53,6 +53,10 @@ export function refusalOf(error: unknown): ApiError | undefined {
       cause: error,
     })
   }
+  if (code === 'pool_exhausted') {
+    const message = 'All connections of this server to its database are in use; try again.'
+    return new ApiError('database_unavailable', message, { details: { applied: 'no' }, cause: error })
+  }
   if (code === 'engine_closed') return new ApiError('shutting_down', 'This server is stopping.', { cause: error })
   if (code === 'schema_missing' || code === 'schema_outdated' || code === 'schema_newer') {
     return new ApiError('not_ready', 'The schema of the database is not the one of this release.', { cause: error })

@@ -1,4 +1,5 @@
 import type { Context } from '../context.ts'
+import type { Db } from '../database/database.ts'
 import { FencepostError, RetryLater } from '../errors.ts'
 import type { Json } from '../json.ts'
 import type { Link } from '../lifecycle/chain.ts'
@@ -34,6 +35,7 @@ export class Attempt {
   #rejected: Outcome | undefined
   #links: Link[] | undefined // as few objects as possible in an ordinary attempt
   #reports = 0
+  #inTransactions = 0
 
   constructor(context: Context, claimed: Claimed) {
     this.#context = context
@@ -103,24 +105,24 @@ export class Attempt {
   /** Writes a line in the job's history, visible at once. */
   async emit(event: string, options: EmitOptions = {}): Promise<Written> {
     const emission = checkEmission(event, options, this.#context.limits.maxPayloadBytes)
-    return this.#written('emit', await emit(this.#context.database, this, emission))
+    return this.#written('emit', await emit(this.#db, this, emission))
   }
 
   /** Sets how far the job has come, without an event. */
   async progress(current: number, total?: number): Promise<Written> {
     const progress: Progress = checkProgress(total === undefined ? { current } : { current, total })
-    return this.#written('progress', await setProgress(this.#context.database, this, progress))
+    return this.#written('progress', await setProgress(this.#db, this, progress))
   }
 
   /** Stores what came of a named part of the job. */
   async recordStep(result: StepResult): Promise<Written> {
     const step = checkStep(result, this.#context.limits.maxPayloadBytes)
-    return this.#written('step', await recordSteps(this.#context.database, this, [step]))
+    return this.#written('step', await recordSteps(this.#db, this, [step]))
   }
 
   /** The step results stored so far, by this attempt and earlier ones. */
   async steps(): Promise<Step[]> {
-    return listSteps(this.#context.database, this.jobId)
+    return listSteps(this.#db, this.jobId)
   }
 
   /**
@@ -154,10 +156,12 @@ export class Attempt {
    */
   async transaction<T>(work: (client: TransactionClient) => Promise<T>): Promise<T> {
     const { database } = this.#context
-    const outcome = await database.clientTransaction('transaction', async (db, client) => {
-      if (!(await holdFence(db, this))) return { held: false as const }
-      return { held: true as const, value: await work(client) }
-    })
+    const outcome = await this.#inTransaction(() =>
+      database.clientTransaction('transaction', async (db, client) => {
+        if (!(await holdFence(db, this))) return { held: false as const }
+        return { held: true as const, value: await work(client) }
+      }),
+    )
     if (outcome.held) return outcome.value
     await this.#written('transaction', false)
     throw this.#fenceLost('the transaction')
@@ -172,7 +176,7 @@ export class Attempt {
     const chained = this.links.length
     this.reporting() // a renewal that finds the job gone has not lost the fence
     try {
-      const done = await completeWith(this.#context, this, work)
+      const done = await this.#inTransaction(() => completeWith(this.#context, this, work))
       if (done !== undefined) {
         this.#completed = done.outcome
         return done.value
@@ -198,10 +202,25 @@ export class Attempt {
     await letGo(this.#context.database, this.claimed)
   }
 
+  async #inTransaction<T>(work: () => Promise<T>): Promise<T> {
+    this.#inTransactions += 1
+    try {
+      return await work()
+    } finally {
+      this.#inTransactions -= 1
+    }
+  }
+
+  // While a transaction of the handler has a connection of the pool, nothing may wait for a second one.
+  get #db(): Db {
+    const { database } = this.#context
+    return this.#inTransactions > 0 ? database.beside : database
+  }
+
   async #written(verb: Verb, landed: boolean): Promise<Written> {
     if (landed) return { written: true }
     this.abort('fence_lost')
-    await reject(this.#context, verb, [this.claimed])
+    await reject({ ...this.#context, database: this.#db }, verb, [this.claimed])
     return { written: false, why: 'fence_lost' }
   }
 

@@ -1,6 +1,14 @@
 import pg from 'pg'
 import { FencepostError } from '../errors.ts'
-import { failure, isConnectionLost, isPlanStale, isUnanswered, wantsRepeat } from './failure.ts'
+import {
+  failure,
+  isConnectionLost,
+  isPlanStale,
+  isUnanswered,
+  isWaitedInVain,
+  poolExhausted,
+  wantsRepeat,
+} from './failure.ts'
 import { Lane } from './lane.ts'
 import { planOnce, statementName } from './prepared.ts'
 import { relationsOf, type Relations } from './relations.ts'
@@ -74,6 +82,11 @@ export class Database implements Db {
    * as dead, or have the same plan.
    */
   #trusted = new WeakSet<pg.ClientBase>()
+  #beside: LaneDb | undefined
+  /** How many connections callers hold for transactions of their own. */
+  #heldByCallers = 0
+  /** When Postgres last answered a statement of the pool, by this process's steady clock. */
+  #answeredAt = 0
   #closed: Promise<unknown> | undefined
 
   constructor(options: DatabaseOptions) {
@@ -131,13 +144,33 @@ export class Database implements Db {
     }
   }
 
+  /**
+   * One connection for all that is written while its writer holds a connection of the pool. From the pool it would want
+   * a second one, and with every connection held that way nobody would ever get it. Opened when it is first used.
+   */
+  get beside(): Db {
+    this.#beside ??= this.lane()
+    return this.#beside
+  }
+
   /** Several statements, committed together or not at all. Repeated, as a whole, after a deadlock. */
   async transaction<T>(name: string, work: (db: Db) => Promise<T>): Promise<T> {
-    return repeated(() => this.clientTransaction(name, work))
+    return repeated(() => this.#transaction(name, work))
   }
 
   /** The same for work that is not ours to repeat, and that also gets the bare client. */
   async clientTransaction<T>(name: string, work: (db: Db, client: pg.PoolClient) => Promise<T>): Promise<T> {
+    return this.#transaction(name, async (db, client) => {
+      this.#heldByCallers += 1
+      try {
+        return await work(db, client)
+      } finally {
+        this.#heldByCallers -= 1
+      }
+    })
+  }
+
+  async #transaction<T>(name: string, work: (db: Db, client: pg.PoolClient) => Promise<T>): Promise<T> {
     return this.#with(name, async (client) => {
       await this.#send(client, `${name}.begin`, raw('begin isolation level read committed'), ofTransaction)
       let value: T
@@ -205,15 +238,23 @@ export class Database implements Db {
 
   async #connect(name: string): Promise<pg.PoolClient> {
     for (;;) {
+      const waitsSince = performance.now()
       let client: pg.PoolClient
       try {
         client = await this.pool.connect()
       } catch (error) {
-        throw failure(error, name, 'no')
+        throw this.#isUsedUp(error, waitsSince)
+          ? poolExhausted(name, this.pool.totalCount, this.#heldByCallers, error)
+          : failure(error, name, 'no')
       }
       if (this.#trusted.has(client)) return client
       client.release(true)
     }
+  }
+
+  // Not where every connection waits for an answer, and none comes: then it is Postgres that is away.
+  #isUsedUp(error: unknown, waitsSince: number): boolean {
+    return isWaitedInVain(error) && (this.#heldByCallers > 0 || this.#answeredAt > waitsSince)
   }
 
   async #with<T>(name: string, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
@@ -266,7 +307,9 @@ export class Database implements Db {
         types,
         query_timeout: Math.min(answerMs, this.#answerTimeoutMs),
       }
-      return await client.query(prepared ? { ...query, name: statementName(text) } : query)
+      const result = await client.query(prepared ? { ...query, name: statementName(text) } : query)
+      this.#answeredAt = performance.now()
+      return result
     } catch (error) {
       if (isUnanswered(error) || isPlanStale(error)) this.#trusted = new WeakSet()
       throw failure(error, name, applied)

@@ -49,9 +49,30 @@ export function failure(error: unknown, doing: string, applied: 'no' | 'unknown'
   )
 }
 
+/** The error for a pool of this size that had no connection to give, though Postgres is there. */
+export function poolExhausted(
+  doing: string,
+  connections: number,
+  inTransactions: number,
+  cause: unknown,
+): FencepostError {
+  return new FencepostError(
+    'pool_exhausted',
+    `${doing}: all ${connections} connections of the pool are in use, ${inTransactions} of them by open transactions, and ` +
+      'none became free in time. Nothing was written. Do not wait for the engine inside a transaction, or give it the ' +
+      "transaction's client; keep transactions short; or raise maxConnections.",
+    { cause, details: { doing, applied: 'no', connections, inTransactions }, retryable: true },
+  )
+}
+
+/** True when a connection of the pool was waited for in vain, because all of them are in use. */
+export function isWaitedInVain(error: unknown): boolean {
+  return error instanceof Error && error.message === 'timeout exceeded when trying to connect'
+}
+
 /** True for what may be gone when the statement is sent again later. */
 export function mayPass(error: unknown): boolean {
-  return isConnectionLost(error) || passing.test(codeOf(error) ?? '')
+  return hadNoConnection(error) || passing.test(codeOf(error) ?? '')
 }
 
 /**
@@ -67,7 +88,12 @@ export function isUnanswered(error: unknown): boolean {
   return error instanceof Error && error.message === 'Query read timeout'
 }
 
-/** True when the connection is no good any more, or there was none to be had. */
+/** True when the statement was cut off, or not even sent, for want of a connection. */
+export function hadNoConnection(error: unknown): boolean {
+  return isConnectionLost(error) || (error instanceof FencepostError && error.code === 'pool_exhausted')
+}
+
+/** True when the connection is no good any more, or Postgres gave none. */
 export function isConnectionLost(error: unknown): boolean {
   if (error instanceof FencepostError) return error.code === 'database_unavailable'
   const code = codeOf(error)

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Attempt } from '../attempt/attempt.ts'
 import type { Outcome } from '../attempt/settle.ts'
 import { Batches } from '../batches.ts'
-import { isConnectionLost, mayPass } from '../database/failure.ts'
+import { hadNoConnection, mayPass } from '../database/failure.ts'
 import type { Settled } from '../lifecycle/outcome.ts'
 import type { Logger } from '../logger.ts'
 
@@ -87,7 +87,7 @@ export class Settler {
         this.#logger.error({ err: error, outcomes: some.length }, 'settlement_not_written')
         // One outcome that can never be written must not keep the others from being written; nor may all of them together
         // be too much for Postgres, for ever.
-        const refused = isConnectionLost(error) ? 0 : tries
+        const refused = hadNoConnection(error) ? 0 : tries
         if (some.length > 1 && (!passes || refused >= triesTogether)) return this.#oneByOne(some)
         if (!passes || this.#gaveUp || refused >= triesAlone) return some.map(() => notWritten)
       }
