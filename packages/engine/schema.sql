@@ -140,7 +140,9 @@ END),
   constraint live_jobs_pkey PRIMARY KEY (job_id),
   constraint live_jobs_status CHECK (status = ANY (ARRAY['pending'::text, 'running'::text]))
 ) with (fillfactor=40, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=1000);
-CREATE INDEX live_jobs_claim ON fencepost.live_jobs USING btree (queue, priority, run_after, job_id) WHERE (status = 'pending'::text);
+CREATE INDEX live_jobs_claim ON fencepost.live_jobs USING btree (queue, operation, priority, run_after, job_id) WHERE ((status = 'pending'::text) AND (slot_key IS NULL));
+CREATE INDEX live_jobs_claim_by_slot ON fencepost.live_jobs USING btree (queue, operation, priority, slot_key, run_after, job_id) WHERE ((status = 'pending'::text) AND (slot_key IS NOT NULL) AND (deferred_at IS NULL));
+CREATE INDEX live_jobs_claim_slotted ON fencepost.live_jobs USING btree (queue, operation, priority, run_after, job_id) WHERE ((status = 'pending'::text) AND (slot_key IS NOT NULL) AND (locked_by IS NULL));
 CREATE INDEX live_jobs_due ON fencepost.live_jobs USING btree (run_after) WHERE ((status = 'pending'::text) AND (attempt_id IS NULL));
 CREATE INDEX live_jobs_lease ON fencepost.live_jobs USING btree (lease_until) WHERE ((status = 'running'::text) AND ((lease_until IS NOT NULL) OR (deferred_at IS NOT NULL)));
 CREATE INDEX live_jobs_lock ON fencepost.live_jobs USING btree (lock_key) WHERE (lock_key IS NOT NULL);

@@ -7,6 +7,32 @@ const signals = workerTest('signals')
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'a poll that every claim puts off',
+    file: `${worker}/fetcher.ts`,
+    find: 'async #claim(queue: string, kind: Kind): Promise<void> {',
+    replace: `async #claim(queue: string, kind: Kind): Promise<void> {
+    clearTimeout(this.#pollTimer)
+    this.#pollTimer = setTimeout(() => this.#poll(), this.#options.pollMs)`,
+    tests: [`${worker}/fetcher.test.ts`],
+    by: 'always has more',
+  },
+  {
+    name: 'a queue that always has more and keeps the others waiting',
+    file: `${worker}/fetcher.ts`,
+    find: 'this.#promising.size > 0 || this.#surveyWanted\n',
+    replace: 'this.#promising.size > 0\n',
+    tests: [`${worker}/fetcher.test.ts`],
+    by: 'always has more',
+  },
+  {
+    name: 'a claim that brings less than was asked, taken for the end of the queue',
+    file: `${worker}/fetcher.ts`,
+    find: "else if (kind === 'plain' || found === 'some') this.#surveyWanted = true",
+    replace: '',
+    tests: [`${worker}/fetcher.test.ts`],
+    by: 'less than was asked',
+  },
+  {
     name: 'a short claim that never begins anew',
     file: `${worker}/fetcher.ts`,
     find: 'from?.until ?? startedAt + continueMs',

@@ -8,6 +8,7 @@ import { claimPlainStatement } from '../src/lifecycle/claim-plain.ts'
 import { completeStatement } from '../src/lifecycle/complete.ts'
 import { renewStatement } from '../src/lifecycle/renew.ts'
 import { listStatement, type ListOptions } from '../src/read/list.ts'
+import { surveyStatement } from '../src/worker/survey.ts'
 import { openBed, type Bed } from './bed.ts'
 
 // What Postgres does with the hot statements, with very many jobs of each kind in the database: 100,000 when tried by
@@ -59,14 +60,21 @@ async function fill(): Promise<void> {
   for (const { indexname } of indexes) await client.query(`drop index ${indexname}`)
   await client.query('alter table live_jobs drop constraint live_jobs_pkey')
   await client.query('alter table finished_jobs drop constraint finished_jobs_pkey')
-  const jobs = (count: number, queue: string, priority: string, runAfter: string) =>
+  const jobs = (count: number, queue: string, priority: string, runAfter: string, operation = 'work', slot = 'null') =>
     client.query(`
-      insert into live_jobs (job_id, operation, queue, payload, priority, run_after, max_attempts, submitted_at)
-      select new_job_id(${runAfter}, nth), 'work', ${queue}, '{}', ${priority}, ${runAfter}, 3, now()
+      insert into live_jobs (job_id, operation, queue, payload, priority, run_after, max_attempts, submitted_at, slot_key)
+      select new_job_id(${runAfter}, nth), '${operation}', ${queue}, '{}', ${priority}, ${runAfter}, 3, now(), ${slot}
         from generate_series(1, ${count}) nth`)
   await jobs(rows, `'default'`, 'nth % 3', `now() - interval '1 hour'`)
   await jobs(rows, `case nth % 2 when 0 then 'default' else 'later' end`, '0', `now() + interval '1 day'`)
   await jobs(1, `'later'`, '9', `now() - interval '1 hour'`)
+  await jobs(rows / 10, `'slot'`, '0', `now() - interval '1 hour'`, 'work', `'busy'`)
+  await jobs(1, `'slot'`, '0', `now() - interval '1 minute'`, 'work', `'free'`)
+  await jobs(1, `'slot'`, '0', `now() - interval '1 minute'`)
+  await client.query(`insert into slots (slot_key, job_id, held_until)
+                      values ('busy', '${'0'.repeat(32)}', now() + interval '1 hour')`)
+  await jobs(rows / 10, `'strange'`, '0', `now() - interval '1 hour'`, 'unknown')
+  await jobs(1, `'strange'`, '0', `now() - interval '1 minute'`)
   await client.query(`
     insert into finished_jobs (job_id, operation, queue, payload, status, priority, run_after, attempts, max_attempts,
                                submitted_at, completed_at, submitted_event_id)
@@ -98,7 +106,9 @@ async function preparedPlans(): Promise<Record<string, string[]>> {
     complete: completeStatement(db, some, 'count'),
     completeKeyed: completeStatement(db, keyed, 'count'),
     completeOne: completeStatement(db, some.slice(0, 1), 'rows'),
+    claimSeveral: claimPlainStatement(db, { ...claiming, leases: { work: 30_000, other: 30_000 } }),
     renew: renewStatement(db, some),
+    survey: surveyStatement(db, ['default'], ['work']),
   }
   const plans: Record<string, string[]> = {}
   for (const [name, { text }] of Object.entries(statements)) {
@@ -142,15 +152,19 @@ const indexesRead = (node: Node) =>
     .sort()
 
 describe(`with ${rows} pending, ${rows} future and ${rows} finished jobs`, () => {
-  test('a claim reads its jobs from one index, in order, and sorts none of them', async () => {
+  test('a claim reads its jobs from one index, in order, and no more of them than it was asked for', async () => {
     const options = { queue: 'default', leases: { work: 30_000 }, limit: 100, workerId: 'w' }
     const root = await plan(claimStatement(db, options))
     const due = nodesOf(root).find((node) => node['Subplan Name'] === 'CTE due')
-    const dueTypes = nodesOf(due as Node).map((node) => node['Node Type'])
-    expect(dueTypes).toContain('Index Scan')
-    expect(dueTypes.filter((type) => /sort/i.test(type))).toEqual([])
+    for (const node of nodesOf(root)) expect(node['Actual Rows'] ?? 0).toBeLessThanOrEqual(options.limit)
     expect(new Set(reads(root, 'live_jobs'))).toEqual(
-      new Set(['Index Only Scan live_jobs_claim', 'Index Scan live_jobs_claim', 'Tid Scan']),
+      new Set([
+        'Index Only Scan live_jobs_claim',
+        'Index Only Scan live_jobs_claim_slotted',
+        'Index Scan live_jobs_claim',
+        'Index Scan live_jobs_claim_slotted',
+        'Tid Scan',
+      ]),
     )
     expect(reads(root, 'finished_jobs')).toEqual([])
     // Reading a hundred jobs out of two million touches a few pages of each, whatever else is in the table.
@@ -169,6 +183,28 @@ describe(`with ${rows} pending, ${rows} future and ${rows} finished jobs`, () =>
     const root = await plan(claimStatement(db, options))
     expect(root['Actual Rows']).toBe(1)
     expect(blocks(root)).toBeLessThan(100)
+  })
+
+  // What a claim reads in an empty queue is a handful of pages; a limit of 10 jobs adds some tens.
+  test.each([
+    ['very many jobs of one busy slot', 'slot', 2],
+    ['very many jobs of operations that the worker does not have', 'strange', 1],
+  ])('behind %s, a claim reads a few pages', async (_, queue, found) => {
+    const options = { queue, leases: { work: 30_000 }, limit: 10, workerId: 'w', durable: false }
+    const any = await plan(claimStatement(db, options))
+    expect(any['Actual Rows']).toBe(found)
+    expect(blocks(any)).toBeLessThan(150)
+    const plain = await plan(claimPlainStatement(db, options))
+    expect(plain['Actual Rows']).toBe(1)
+    expect(blocks(plain)).toBeLessThan(30)
+    for (const node of [...nodesOf(any), ...nodesOf(plain)]) expect(node['Actual Rows'] ?? 0).toBeLessThanOrEqual(10)
+  })
+
+  test('a survey of all queues reads a few pages', async () => {
+    const root = await plan(surveyStatement(db, ['default', 'later', 'slot', 'strange', 'empty'], ['work']))
+    expect(root['Actual Rows']).toBe(4)
+    expect(blocks(root)).toBeLessThan(200)
+    expect(reads(root, 'live_jobs').every((one) => one.includes('live_jobs_claim'))).toBe(true)
   })
 
   test('settling finds its jobs by their ids alone', async () => {

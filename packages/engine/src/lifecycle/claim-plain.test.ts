@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { z } from 'zod'
 import { openBed, submitted, work, type Bed } from '../../test/bed.ts'
+import { operation } from '../operation.ts'
 import { claimPlain, type Place } from './claim-plain.ts'
 
 let bed: Bed
@@ -9,8 +11,11 @@ beforeAll(async () => {
 beforeEach(() => bed.reset())
 afterAll(() => bed.close())
 
-const claimed = async (limit: number, from?: Place) => {
-  const options = { queue: 'default', leases: { work: 30_000 }, limit, workerId: 'w', durable: false }
+const other = operation('other', { payload: z.looseObject({}), run: async () => null })
+
+const claimed = async (limit: number, from?: Place, operations = ['work']) => {
+  const leases = Object.fromEntries(operations.map((name) => [name, 30_000]))
+  const options = { queue: 'default', leases, limit, workerId: 'w', durable: false }
   const { claimed: jobs, last } = await claimPlain(bed.database, options, from)
   return { order: jobs.map(({ payload }) => (payload as { n: number }).n), last }
 }
@@ -44,6 +49,23 @@ test('leaves a job that may be started only once to claim(), which waits for the
   await bed.engine.submit(work, { n: 2 })
   expect((await claimed(10)).order).toEqual([2])
   expect((await bed.engine.claim({ limit: 10 })).map(({ jobId }) => jobId)).toEqual([once])
+})
+
+test('leaves a job with a dedup key to claim(): a lost claim would let a second one of the key in', async () => {
+  const keyed = await submitted(bed.engine.submit(work, { n: 1 }, { dedupKey: 'k' }))
+  await bed.engine.submit(work, { n: 2 })
+  expect((await claimed(10)).order).toEqual([2])
+  expect((await bed.engine.claim({ limit: 10 })).map(({ jobId }) => jobId)).toEqual([keyed])
+})
+
+test('goes by the same order across operations, and no further than it was asked for', async () => {
+  const both = await bed.open({ operations: [work, other] })
+  for (const n of [1, 4]) await both.submit(other, { n })
+  for (const n of [2, 3, 5]) await both.submit(work, { n })
+  await bed.query(`update fencepost.live_jobs
+                      set run_after = timestamptz '2026-01-01 00:00Z' + (payload ->> 'n')::integer * interval '1 ms'`)
+  expect((await claimed(3, undefined, ['work', 'other'])).order).toEqual([1, 2, 3])
+  expect((await claimed(3, undefined, ['work', 'other'])).order).toEqual([4, 5])
 })
 
 test('says of each job the fence that Postgres was given', async () => {

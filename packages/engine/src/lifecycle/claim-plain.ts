@@ -1,6 +1,6 @@
 import type { Db } from '../database/database.ts'
 import type { Relations } from '../database/relations.ts'
-import { form, sql, type Sql } from '../database/sql.ts'
+import { form, sql, type Blanks, type Sql } from '../database/sql.ts'
 import {
   attemptIdOf,
   claimedFromRow,
@@ -15,9 +15,10 @@ import {
   type OfQueue,
   type PlainRow,
 } from './claim.ts'
+import { pending } from './due-jobs.ts'
 
 /*
- * claim, the short way: pending → running for jobs that have no slot and no lock, of the queue's most urgent priority.
+ * claim, the short way: pending → running for jobs without slot, lock or dedup key, of the queue's most urgent priority.
  *
  * Most jobs are such, and a statement that knows nothing of slots and locks starts in half the time. It claims nothing
  * that claim() would not: what it cannot judge, it leaves.
@@ -25,7 +26,7 @@ import {
  * It does not wait for the disk, unless told to. A Postgres that crashes within a moment may have forgotten the claim:
  * the job is pending again, and all that its first attempt still reports is refused, as after any claim that was lost.
  * What the attempt writes before the crash is never kept without the claim, which is before it in the log. A job that
- * keeps others out, by a lock or a slot, or that may be started only once, is left to claim(), which waits.
+ * keeps others out, by a lock, a slot or a dedup key, or that may be started only once, is left to claim(), which waits.
  */
 
 /** Where in a queue's order a claim ended. The next one of that priority can begin there: what is before it is gone. */
@@ -44,6 +45,7 @@ export interface PlainClaimOptions extends ClaimOptions {
 interface Shape {
   continues: boolean
   durable: boolean
+  operations: 'one' | 'several'
 }
 
 interface Row extends PlainRow {
@@ -75,7 +77,11 @@ export function claimPlainStatement(
   from?: Place,
   claimer = claimValues(options),
 ): Sql {
-  const shape: Shape = { continues: from !== undefined, durable: options.durable }
+  const shape: Shape = {
+    continues: from !== undefined,
+    durable: options.durable,
+    operations: claimer.operations.length === 1 ? 'one' : 'several',
+  }
   return claimingPlain(t, { ...options, ...claimer, ...(from ?? beginning) }, JSON.stringify(shape))
 }
 
@@ -84,27 +90,71 @@ function inOrder(a: Row, b: Row): number {
 }
 
 const claimingPlain = form<Relations, Claimer & OfQueue & Place>((t, blanks, asked) => {
-  const { continues, durable } = JSON.parse(asked) as Shape
-  const { queue, operations, limit, priority, runAfter, jobId } = blanks
+  const { continues, durable, operations } = JSON.parse(asked) as Shape
+  const { priority, runAfter, jobId } = blanks
   // Written so that the index is entered at the place itself.
   const order = continues
     ? sql`job.priority = ${priority} and (job.run_after, job.job_id) >= (to_timestamp(${runAfter}::float8), ${jobId}::uuid)`
-    : sql`job.priority = (select job.priority from ${t.liveJobs} job
-                             where job.status = 'pending' and job.queue = ${queue} order by job.priority limit 1)`
+    : sql`job.priority = (select priority from urgent)`
   // Done once, before the first row is looked for.
   const hurry = durable ? sql`` : sql`and (select set_config('synchronous_commit', 'off', true)) = 'off'`
+  const isDue = sql`${pending(blanks.queue, 'plain')} and ${order} and job.run_after <= ${t.now}`
+  const due = operations === 'one' ? dueOfOne(t, blanks, isDue) : dueOfSeveral(t, blanks, isDue)
   return sql`
-    with due as (
-      select job.ctid as place, job.slot_key is null and job.lock_key is null and job.max_attempts > 1 as plain
-        from ${t.liveJobs} job
-       where job.status = 'pending' and job.queue = ${queue} and ${order}
-         and job.run_after <= ${t.now} and job.operation = any(${operations}::text[]) and ${claimsAllowed(t)} ${hurry}
-       order by job.run_after, job.job_id
-       limit ${limit}::integer
-         for update of job skip locked
-    )
+    with ${continues ? sql`` : sql`urgent as materialized (${mostUrgent(t, blanks)}),`}
+    due as (${due(sql`${claimsAllowed(t)} ${hurry}`)})
     update ${t.liveJobs} set ${running(t, blanks)}
      where ctid = any(array(select place from due where plain))
     returning job_id, operation, payload, priority, attempts, max_attempts, ${waitedMs} as waited_ms, parent_job_id,
               pipeline_id, date_part('epoch', run_after) as run_after`
 })
+
+type Due = (allowed: Sql) => Sql
+
+const place = sql`
+  job.ctid as place, job.lock_key is null and job.dedup_key is null and job.max_attempts > 1 as plain`
+
+function dueOfOne(t: Relations, blanks: Blanks<Claimer & OfQueue>, isDue: Sql): Due {
+  return (allowed) => sql`
+      select ${place}
+        from ${t.liveJobs} job
+       where ${isDue} and job.operation = (${blanks.operations}::text[])[1] and ${allowed}
+       order by job.run_after, job.job_id
+       limit ${blanks.limit}::integer
+         for update of job skip locked`
+}
+
+// The first jobs of each operation are read, to see how many of the first of all are of which; so many of it are locked.
+function dueOfSeveral(t: Relations, { operations, limit }: Blanks<Claimer & OfQueue>, isDue: Sql): Due {
+  return (allowed) => sql`
+      select locked.*
+        from (select operation, count(*) as share
+                from (select first.*
+                        from unnest(${operations}::text[]) wanted (operation)
+                       cross join lateral (
+                         select job.operation, job.run_after, job.job_id
+                           from ${t.liveJobs} job
+                          where ${isDue} and job.operation = wanted.operation
+                          order by job.run_after, job.job_id
+                          limit ${limit}::integer
+                       ) first
+                       order by first.run_after, first.job_id
+                       limit ${limit}::integer) first
+               group by operation) chosen
+       cross join lateral (
+         select ${place}
+           from ${t.liveJobs} job
+          where ${isDue} and job.operation = chosen.operation and ${allowed}
+          order by job.run_after, job.job_id
+          limit chosen.share
+            for update of job skip locked
+       ) locked`
+}
+
+function mostUrgent(t: Relations, blanks: Blanks<Claimer & OfQueue>): Sql {
+  return sql`
+    select min((select job.priority from ${t.liveJobs} job
+                 where ${pending(blanks.queue, 'plain')} and job.operation = wanted.operation
+                 order by job.priority limit 1)) as priority
+      from unnest(${blanks.operations}::text[]) wanted (operation)`
+}

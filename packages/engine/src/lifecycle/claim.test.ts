@@ -26,6 +26,48 @@ describe('claim', () => {
     expect(order).toEqual([3, 1, 2, 4, 5, 6])
   })
 
+  test('goes by the same order across operations and slots', async () => {
+    const jobIds = [
+      await submitted(bed.engine.submit(slow, {})),
+      await submitted(bed.engine.submit(work, {}, { slotKey: 's' })),
+      await submitted(bed.engine.submit(work, {})),
+      await submitted(bed.engine.submit(slow, {}, { slotKey: 't' })),
+      await submitted(bed.engine.submit(slow, {})),
+    ]
+    for (const some of [jobIds.slice(0, 3), jobIds.slice(3)]) {
+      expect((await bed.engine.claim({ limit: 3 })).map(({ jobId }) => jobId)).toEqual(some)
+    }
+  })
+
+  test('finds plain jobs behind many jobs of one slot, and one of the slot', async () => {
+    await bed.engine.submitMany(
+      work,
+      Array.from({ length: 40 }, () => ({ payload: {}, options: { slotKey: 's' } })),
+    )
+    await bed.engine.submitMany(
+      work,
+      Array.from({ length: 20 }, () => ({ payload: {} })),
+    )
+    const slots = async () => (await bed.engine.claim({ limit: 10 })).map(({ claimed }) => claimed.slotKey)
+    expect(await slots()).toEqual(['s', ...Array.from({ length: 9 }, () => undefined)])
+    expect(await slots()).toEqual(Array.from({ length: 10 }, () => undefined))
+  })
+
+  test('finds jobs of free slots behind more jobs of busy slots than it was asked for', async () => {
+    for (const slotKey of ['b', 'c']) {
+      await bed.engine.submitMany(
+        work,
+        Array.from({ length: 20 }, () => ({ payload: {}, options: { slotKey } })),
+      )
+    }
+    expect(await bed.engine.claim({ limit: 5 })).toHaveLength(2)
+    const free = ['a', 'bb', 'd']
+    for (const slotKey of free) await bed.engine.submit(work, {}, { slotKey })
+    const found = await bed.engine.claim({ limit: 5 })
+    expect(found.map(({ claimed }) => claimed.slotKey)).toEqual(free)
+    expect(await bed.engine.claim({ limit: 5 })).toEqual([])
+  })
+
   test('takes only its queue and its operations', async () => {
     await bed.engine.submit(work, {}, { queue: 'other' })
     const jobId = await submitted(bed.engine.submit(slow, {}))

@@ -3,14 +3,14 @@ import type { Db } from '../database/database.ts'
 import type { Relations } from '../database/relations.ts'
 import { form, sql, type Blanks, type Sql } from '../database/sql.ts'
 import type { Json } from '../json.ts'
+import { dueColumns, dueOfQueue, nothingInTheWay } from './due-jobs.ts'
 
 /*
  * claim: pending → running, under a fence drawn for this claim alone.
  *
- * One statement. `heads` hops from priority to priority through the claim index, so that for each of them the due jobs
- * are one range of it, in order, with the future ones behind; nothing is sorted and nothing that is not due is read.
- * Two claims never meet on a job (skip locked). Two claims of different jobs of one slot meet on the row of `slots`:
- * the second waits for the first, then finds held_until in the future and leaves its job pending.
+ * One statement. due-jobs.ts finds and locks the rows. Two claims never meet on a job (skip locked). Two claims of
+ * different jobs of one slot meet on the row of `slots`: the second waits for the first, then finds held_until in the
+ * future and leaves its job pending.
  * Lock order: live_jobs (only free rows), slots by key, resource_locks.
  */
 
@@ -109,7 +109,9 @@ export interface OfQueue {
   limit: number
 }
 
-const claimOfQueue = form<Relations, Claimer & OfQueue>((t, blanks) => claiming(t, blanks, dueOfQueue(t, blanks)))
+const claimOfQueue = form<Relations, Claimer & OfQueue>((t, blanks) =>
+  claiming(t, blanks, dueOfQueue(t, blanks, claimsAllowed(t))),
+)
 
 const claimGiven = form<Relations, Claimer & { jobIds: readonly string[] }>((t, blanks) =>
   claiming(t, blanks, dueByIds(t, blanks)),
@@ -126,7 +128,7 @@ function claiming(t: Relations, claimer: Blanks<Claimer>, due: Sql): Sql {
       insert into ${t.slots} as slot (slot_key, job_id, held_until)
       select distinct on (slot_key) slot_key, job_id, ${leaseUntil}
         from due where slot_key is not null
-       order by slot_key, nth
+       order by slot_key, priority, run_after, job_id
       on conflict (slot_key) do update
          set job_id = excluded.job_id, attempt_id = null, held_until = excluded.held_until
        where slot.held_until is null or slot.held_until <= ${t.now}
@@ -172,63 +174,17 @@ export function running(t: Relations, claimer: Blanks<Claimer>): Sql {
     started_at = coalesce(started_at, ${t.now}), started_event_id = ${t.nextEventId}`
 }
 
-/** The due jobs of one queue, locked, as the CTEs `heads` and `due`. */
-function dueOfQueue(t: Relations, { queue, operations, limit }: Blanks<Claimer & OfQueue>): Sql {
-  return sql`
-    heads (priority) as (
-      (select job.priority from ${t.liveJobs} job
-        where job.status = 'pending' and job.queue = ${queue}
-        order by job.priority limit 1)
-      union all
-      select (select job.priority from ${t.liveJobs} job
-               where job.status = 'pending' and job.queue = ${queue} and job.priority > heads.priority
-               order by job.priority limit 1)
-        from heads where heads.priority is not null
-    ),
-    due as (
-      select found.place, found.job_id, found.slot_key, found.operation, row_number() over () as nth
-        from heads
-       cross join lateral (
-         select job.ctid as place, job.job_id, job.slot_key, job.operation
-           from ${t.liveJobs} job
-          where job.status = 'pending' and job.queue = ${queue} and job.priority = heads.priority
-            and job.run_after <= ${t.now} and job.operation = any(${operations}::text[])
-            and ${nothingInTheWay(t)}
-          order by job.run_after, job.job_id
-          limit ${limit}::integer
-            for update of job skip locked
-       ) found
-       where heads.priority is not null and ${claimsAllowed(t)}
-       limit ${limit}::integer
-    )`
-}
-
 function dueByIds(t: Relations, { jobIds, operations }: Blanks<Claimer & { jobIds: readonly string[] }>): Sql {
   return sql`
     due as (
-      select place, job_id, slot_key, operation, row_number() over () as nth
-        from (
-          select job.ctid as place, job.job_id, job.slot_key, job.operation
-            from ${t.liveJobs} job
-           where job.job_id = any(${jobIds}::uuid[]) and job.status = 'pending' and job.run_after <= ${t.now}
-             and job.operation = any(${operations}::text[])
-             and ${nothingInTheWay(t)} and ${claimsAllowed(t)}
-           order by job.priority, job.run_after, job.job_id
-             for update of job skip locked
-        ) found
+      select ${dueColumns}
+        from ${t.liveJobs} job
+       where job.job_id = any(${jobIds}::uuid[]) and job.status = 'pending' and job.run_after <= ${t.now}
+         and job.operation = any(${operations}::text[])
+         and ${nothingInTheWay(t)} and ${claimsAllowed(t)}
+       order by job.priority, job.run_after, job.job_id
+         for update of job skip locked
     )`
-}
-
-// A job of a slot waits while another of the slot runs, or while a worker whose job was cancelled may still be at it.
-// A job with a lock waits while an earlier attempt of its own, put back by an operator, may still be at work.
-function nothingInTheWay(t: Relations): Sql {
-  return sql`
-    (job.slot_key is null or (
-      not exists (select from ${t.liveJobs} other
-                   where other.slot_key = job.slot_key and other.slot_key is not null and other.status = 'running')
-      and not exists (select from ${t.slots} slot where slot.slot_key = job.slot_key and slot.held_until > ${t.now})))
-    and (job.lock_key is null or not exists (
-      select from ${t.resourceLocks} held where held.lock_key = job.lock_key and held.expires_at > ${t.now}))`
 }
 
 export function claimsAllowed(t: Relations): Sql {

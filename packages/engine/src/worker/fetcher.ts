@@ -3,12 +3,16 @@ import type { Claims, EngineClaimOptions, PlainBatch } from '../attempt/claims.t
 import type { Place } from '../lifecycle/claim-plain.ts'
 import type { Logger } from '../logger.ts'
 import type { CheckedWorkOptions } from './options.ts'
+import type { Survey } from './survey.ts'
 
 /*
- * The part of a worker that claims. It looks where there may be something: in queues that were announced, in all of them
- * now and then, and in one that has just given all that was asked of it.
+ * The part of a worker that claims. It looks where there may be something: in queues that were announced, and in one that
+ * has just given all that was asked of it. For the rest, one statement surveys all queues: at least once in `pollMs`,
+ * whatever else happens; when the next known job becomes due; and after every claim that left places free, because
+ * there may be jobs that the quick claim does not take. A queue that has due jobs by the survey gets the other claim,
+ * which finds all kinds of jobs.
  *
- * At such a queue it goes on from where the last claim ended. What comes in before that place is found when the queue is
+ * At a queue that gives all that is asked it goes on from where the last claim ended. What comes in before that place is found when the queue is
  * looked at from its beginning again: at once if it is announced, or else after a moment. A second claim is then sent
  * right behind the first, on the same connection: Postgres goes from one to the next while the handlers run here.
  */
@@ -30,8 +34,8 @@ export interface FetcherPorts {
    * in the next turn of the event loop.
    */
   accept: (attempts: readonly Attempt[], claimedAt: number, start: 'now' | 'soon') => void
-  /** How long until the next job is due, as far as anybody knows. */
-  msUntilDue: () => Promise<number | undefined>
+  /** Which queues have due jobs, and when the next is due. */
+  survey: () => Promise<Survey>
 }
 
 /** A place in a queue's order: everything before it was claimed, unless it came in later. */
@@ -42,8 +46,12 @@ interface Continuation {
 
 type Found = 'none' | 'some' | 'all that was asked'
 
+/** How to claim from a queue next: what is quickly claimed, or any job. */
+type Kind = 'plain' | 'any'
+
 const firstRetryMs = 100
 const maxRetryMs = 5_000
+/** How often to survey at most for jobs that become due, one after another. */
 const minDueMs = 20
 /** How long to go on from place to place before a queue is looked at from its beginning again. */
 const continueMs = 500
@@ -51,11 +59,11 @@ const continueMs = 500
 /** Claims jobs for a worker until it is stopped. */
 export class Fetcher {
   readonly #ports: FetcherPorts
-  readonly #options: Pick<CheckedWorkOptions, 'queues' | 'operations' | 'pollMs'>
+  readonly #options: Pick<CheckedWorkOptions, 'operations' | 'pollMs'>
   readonly #operationNames: readonly string[]
   readonly #logger: Logger
-  /** Queues that may have due jobs. */
-  readonly #promising = new Set<string>()
+  /** Queues that may have due jobs, in the order in which they get their turn. */
+  readonly #promising = new Map<string, Kind>()
   /** Where to go on in those that gave all that was asked. */
   readonly #places = new Map<string, Continuation>()
   /** How many jobs the claims that are under way may bring. */
@@ -63,40 +71,82 @@ export class Fetcher {
   #fetching: Promise<void> | undefined
   #scheduled = false
   #stopping = false
+  #surveyWanted = false
+  #surveyedAt = -Infinity
   #pollTimer: NodeJS.Timeout | undefined
+  #dueTimer: NodeJS.Timeout | undefined
+  #dueAt = Infinity
   #retryMs = firstRetryMs
 
-  constructor(
-    ports: FetcherPorts,
-    options: Pick<CheckedWorkOptions, 'queues' | 'operations' | 'pollMs'>,
-    logger: Logger,
-  ) {
+  constructor(ports: FetcherPorts, options: Pick<CheckedWorkOptions, 'operations' | 'pollMs'>, logger: Logger) {
     this.#ports = ports
     this.#options = options
     this.#operationNames = options.operations.map(({ name }) => name)
     this.#logger = logger
   }
 
+  /** Looks at all queues, and from now on regularly. */
+  start(): void {
+    this.#poll()
+  }
+
   /** There may be something new in these queues: they are looked at from their beginning, in the next turn or now. */
   look(queues: readonly string[], when: 'soon' | 'now' = 'soon'): void {
     for (const queue of queues) {
-      this.#promising.add(queue)
+      if (!this.#promising.has(queue)) this.#promising.set(queue, 'plain')
       this.#places.delete(queue)
     }
     if (when === 'now' && !this.#scheduled) this.#start()
     else this.#schedule()
   }
 
+  /** The next job of a slot in this queue could not be claimed until now. */
+  slotFreed(queue: string): void {
+    this.#promising.set(queue, 'any')
+    this.#schedule()
+  }
+
+  /** A job was put back, to be due some time. */
+  putBack(): void {
+    this.#surveyIn(minDueMs - (performance.now() - this.#surveyedAt))
+  }
+
   /** The worker has room. */
   freed(): void {
-    if (this.#promising.size > 0) this.#schedule()
+    if (this.#promising.size > 0 || this.#surveyWanted) this.#schedule()
   }
 
   /** Resolves when no claim is under way any more. */
   async stop(): Promise<void> {
     this.#stopping = true
     clearTimeout(this.#pollTimer)
+    clearTimeout(this.#dueTimer)
     await this.#fetching
+  }
+
+  // Its timer is set by itself alone: no claim can put it off. It comes a little early each time, so that workers spread.
+  #poll(): void {
+    this.#pollTimer = setTimeout(() => this.#poll(), this.#options.pollMs * (0.8 + Math.random() / 5))
+    this.#survey()
+  }
+
+  #survey(): void {
+    this.#surveyWanted = true
+    this.#schedule()
+  }
+
+  #surveyIn(delayMs: number): void {
+    const dueAt = performance.now() + delayMs
+    if (dueAt >= this.#dueAt || this.#stopping) return
+    clearTimeout(this.#dueTimer)
+    this.#dueAt = dueAt
+    this.#dueTimer = setTimeout(
+      () => {
+        this.#dueAt = Infinity
+        this.#survey()
+      },
+      Math.max(0, delayMs),
+    )
   }
 
   // Once per turn of the event loop: a batch of settlements frees its places one after another, and should be followed
@@ -116,43 +166,65 @@ export class Fetcher {
       this.#fetching = undefined
       // What was announced while a claim was under way.
       if (this.#room() > 0) this.freed()
-      // It had no room: that may pass without anybody saying so.
-      if (this.#pollTimer === undefined && !this.#stopping) this.#pollIn(this.#jittered())
     })
   }
 
   async #fetch(): Promise<void> {
-    for (const queue of this.#promising) {
-      if (this.#room() === 0 || this.#stopping) return
-      this.#promising.delete(queue) // before the claim, so that a wake-up during it is not forgotten
+    while (this.#room() > 0 && !this.#stopping) {
+      const [next] = this.#promising
+      if (next === undefined && !this.#surveyWanted) return
       try {
-        await this.#claim(queue)
+        // A survey first: a queue that always has more must not keep the others from being looked at.
+        if (this.#surveyWanted || next === undefined) await this.#lookAtAll()
+        else await this.#claim(...next)
         this.#retryMs = firstRetryMs
       } catch (error) {
-        this.#logger.warn({ err: error, queue }, 'claim_failed')
-        this.#promising.add(queue)
+        this.#logger.warn({ err: error, queue: next?.[0] }, 'claim_failed')
         await new Promise((resolve) => setTimeout(resolve, this.#retryMs * (0.5 + Math.random())))
         this.#retryMs = Math.min(maxRetryMs, this.#retryMs * 2)
       }
     }
-    await this.#schedulePoll()
   }
 
-  // First what is quickly claimed, so that it starts; what else there is, unless that was a whole batch, afterwards.
-  async #claim(queue: string): Promise<void> {
-    const found = await this.#claimPlain(queue)
-    if (found === 'all that was asked') {
-      this.#promising.add(queue)
-      return
+  async #lookAtAll(): Promise<void> {
+    this.#surveyWanted = false
+    this.#surveyedAt = performance.now()
+    try {
+      const { due, nextMs } = await this.#ports.survey()
+      for (const queue of due) this.#promising.set(queue, 'any')
+      // Later than that, it surveys by itself.
+      if (nextMs !== undefined && nextMs < this.#options.pollMs) this.#surveyIn(Math.max(minDueMs, nextMs + 1))
+    } catch (error) {
+      this.#surveyWanted = true
+      throw error
     }
-    const limit = this.#room()
-    const others = limit === 0 ? limit : await this.#claimAny(queue, limit, found === 'none' ? 'sweep' : 'give up')
-    if (others === limit) this.#promising.add(queue)
   }
 
-  async #claimAny(queue: string, limit: number, ifNone: 'sweep' | 'give up'): Promise<number> {
+  async #claim(queue: string, kind: Kind): Promise<void> {
+    this.#promising.delete(queue) // before the claim, so that a wake-up during it is not forgotten
+    try {
+      const wanted = this.#room()
+      const found = kind === 'any' ? await this.#claimAny(queue, wanted) : await this.#claimPlain(queue)
+      if (found === 'all that was asked') this.#turnOf(queue, 'plain')
+      // Fewer do not mean that nothing is left: there may be jobs of other kinds, or others of slots that were doubled.
+      else if (kind === 'plain' || found === 'some') this.#surveyWanted = true
+    } catch (error) {
+      this.#turnOf(queue, kind)
+      throw error
+    }
+  }
+
+  /** The queue gets another turn, after the others. */
+  #turnOf(queue: string, kind: Kind): void {
+    if (!this.#promising.has(queue)) this.#promising.set(queue, kind)
+  }
+
+  async #claimAny(queue: string, limit: number): Promise<Found> {
     const wanted = { queue, operations: this.#operationNames, limit }
-    return this.#accepting(limit, () => this.#ports.claims.ofQueue(wanted, ifNone))
+    const count = await this.#accepting(limit, () => this.#ports.claims.ofQueue(wanted, 'give up'))
+    this.#places.delete(queue)
+    if (count === limit) return 'all that was asked'
+    return count === 0 ? 'none' : 'some'
   }
 
   /** Claims for as long as the queue gives all that is asked and no other is waiting, two claims at a time. */
@@ -174,7 +246,8 @@ export class Fetcher {
   }
 
   #hasMore(queue: string): boolean {
-    return this.#places.has(queue) && this.#promising.size === 0 && !this.#stopping && this.#room() > 0
+    const otherWaits = this.#promising.size > 0 || this.#surveyWanted
+    return this.#places.has(queue) && !otherWaits && !this.#stopping && this.#room() > 0
   }
 
   /** Claims from the queue's place, or from its beginning where it has none. */
@@ -216,24 +289,5 @@ export class Fetcher {
 
   #room(): number {
     return this.#ports.room(this.#claiming)
-  }
-
-  async #schedulePoll(): Promise<void> {
-    const dueMs = await this.#ports.msUntilDue().catch(() => undefined)
-    if (this.#stopping) return
-    const jittered = this.#jittered()
-    this.#pollIn(dueMs === undefined ? jittered : Math.min(jittered, Math.max(minDueMs, dueMs + 1)))
-  }
-
-  #jittered(): number {
-    return this.#options.pollMs * (0.75 + Math.random() / 2)
-  }
-
-  #pollIn(delayMs: number): void {
-    clearTimeout(this.#pollTimer)
-    this.#pollTimer = setTimeout(() => {
-      this.#pollTimer = undefined
-      this.look(this.#options.queues)
-    }, delayMs)
   }
 }

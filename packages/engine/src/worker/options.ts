@@ -13,7 +13,7 @@ export interface WorkOptions {
   queues?: readonly string[]
   /** Aborting it stops the worker: see stopping in docs/operations/shutdown.md. */
   signal?: AbortSignal
-  /** How often to look for work that nobody announced; a little more or less each time, so that workers spread out. */
+  /** How often to look for work that nobody announced; a little sooner each time, so that workers spread out. */
   pollMs?: number
   /** How often to sweep: expire leases, close parents, free locks. */
   sweepMs?: number

@@ -4,11 +4,11 @@ import type { Context } from '../context.ts'
 import { sql } from '../database/sql.ts'
 import type { Engine } from '../engine.ts'
 import { atMost } from './at-most.ts'
-import { msUntilDue } from './due.ts'
 import { Handlers } from './handlers.ts'
 import { ListenWakeUp } from './listen.ts'
 import { checkWorkOptions, type CheckedWorkOptions, type WorkOptions } from './options.ts'
 import { register } from './registry.ts'
+import { survey } from './survey.ts'
 import type { WakeUp } from './wake-up.ts'
 import { Worker } from './worker.ts'
 
@@ -38,7 +38,7 @@ export async function work(context: Context, engine: Engine, options: WorkOption
       settleAll: (settlements) => engine.settleAll(settlements),
       sweep: () => engine.sweep(),
       passOn: (jobIds, mine) => passOn(context, jobIds, mine),
-      msUntilDue: () => msUntilDue(context.database, checked.queues, operations),
+      survey: () => survey(context.database, checked.queues, operations),
       execute: (attempt) => context.telemetry.running(attempt.claimed, () => handlers.execute(attempt)),
       endHandler: (attempt) => handlers.end(attempt),
     },

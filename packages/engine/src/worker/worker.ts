@@ -1,6 +1,7 @@
 import type { Attempt } from '../attempt/attempt.ts'
 import type { Outcome } from '../attempt/settle.ts'
 import type { Engine } from '../engine.ts'
+import type { Swept } from '../lifecycle/expire.ts'
 import type { Logger } from '../logger.ts'
 import type { Operation } from '../operation.ts'
 import { atMost } from './at-most.ts'
@@ -12,6 +13,7 @@ import { Pace } from './pace.ts'
 import { PushedClaims } from './pushed.ts'
 import { Renewer } from './renewer.ts'
 import { Settler } from './settler.ts'
+import type { Survey } from './survey.ts'
 import type { WakeUp } from './wake-up.ts'
 
 /*
@@ -28,11 +30,11 @@ export interface WorkerPorts {
   claimJobs: Engine['claimJobs']
   renew: (attempts: readonly Attempt[]) => Promise<unknown>
   settleAll: Engine['settleAll']
-  sweep: () => Promise<unknown>
+  sweep: () => Promise<Swept | undefined>
   /** Tells other workers of those of these jobs that are due and of none of these operations. */
   passOn: (jobIds: readonly string[], operations: readonly string[]) => Promise<void>
-  /** How long until the next job is due, as far as anybody knows. */
-  msUntilDue: () => Promise<number | undefined>
+  /** Which of its queues have due jobs, and when the next is due. */
+  survey: () => Promise<Survey>
   /** Runs a handler, here or in a process of its own, and says what it came to. Never throws. */
   execute: (attempt: Attempt) => Promise<Outcome>
   /** Ends a handler that did not stop when told, where that can be done; resolves when it is gone. */
@@ -72,7 +74,7 @@ export class Worker {
         claims: ports.claims,
         room: (claiming) => this.#room(claiming),
         accept: (attempts, claimedAt, start) => this.#accept(attempts, claimedAt, start),
-        msUntilDue: ports.msUntilDue,
+        survey: ports.survey,
       },
       options,
       logger,
@@ -101,7 +103,8 @@ export class Worker {
       onCancel: ({ attemptId }) => this.#renewer.find(attemptId)?.abort('cancelled'),
     })
     this.#sweepTimer = setInterval(() => void this.#sweep(), this.#options.sweepMs)
-    this.#fetcher.look(this.#options.queues)
+    this.#fetcher.start()
+    void this.#sweep() // there may have been no worker for a while
   }
 
   /**
@@ -164,8 +167,9 @@ export class Worker {
     const reported = await this.#settler.report(attempt, outcome)
     logSettled(this.#logger, attempt, outcome, reported)
     this.#end(attempt)
-    // It may be due again at once, or before the next look.
-    if (outcome.kind === 'failed' || outcome.kind === 'retry_later') this.#fetcher.look([attempt.claimed.queue])
+    // It may be due again at once, or before the next look. A deferral whose children are refused is retried, too.
+    if (outcome.kind === 'failed' || outcome.kind === 'retry_later' || outcome.kind === 'deferred')
+      this.#fetcher.putBack()
   }
 
   #end(attempt: Attempt): void {
@@ -174,8 +178,7 @@ export class Worker {
     this.#pace.ended()
     this.#startReady()
     this.#pushed.freed()
-    // The next job of the slot could not be claimed until now.
-    if (attempt.claimed.slotKey !== undefined) this.#fetcher.look([attempt.claimed.queue])
+    if (attempt.claimed.slotKey !== undefined) this.#fetcher.slotFreed(attempt.claimed.queue)
     else this.#fetcher.freed()
   }
 
@@ -203,7 +206,9 @@ export class Worker {
     if (this.#sweeping) return
     this.#sweeping = true
     try {
-      await this.#ports.sweep()
+      const swept = await this.#ports.sweep()
+      if (swept !== undefined && swept.expired.length + swept.failed.length + swept.closed.length > 0)
+        this.#fetcher.putBack()
     } catch (error) {
       this.#logger.warn({ err: error }, 'sweep_failed')
     } finally {

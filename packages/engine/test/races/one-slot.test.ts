@@ -13,7 +13,7 @@ beforeAll(async () => {
 beforeEach(() => bed.reset())
 afterAll(() => bed.close())
 
-const submitInto = (slotKey: string) => submitted(bed.engine.submit(work, {}, { slotKey }))
+const submitInto = (slotKey: string, queue = 'default') => submitted(bed.engine.submit(work, {}, { slotKey, queue }))
 const claimed = async (engine: Engine, jobId: string) => (await engine.claimJob(jobId)).claimed
 const current = async () =>
   (await bed.query<{ job_id: string }>('select job_id from fencepost.jobs where is_current')).map(({ job_id: id }) =>
@@ -31,14 +31,22 @@ describe('two claims in one slot', () => {
         await bed.engine.complete(await claimOne(bed.engine))
       }
       first = await submitInto('s')
-      second = await submitInto('s')
+      second = await submitInto('s', 'other')
     })
 
-    test('the second waits for the first, and when that commits leaves its job pending and unharmed', async () => {
-      const before = await bed.engine.get(second)
+    test('a second claim of the queue passes over a slot whose next job is being claimed', async () => {
+      await submitInto('s')
       const held = await bed.hold(claiming())
       expect(held.value.map(({ jobId }) => jobId)).toEqual([first])
-      const late = other.claim()
+      expect(await other.claim()).toEqual([])
+      await held.commit()
+      expect(await current()).toEqual([first])
+    })
+
+    test('one of another queue waits for the first, and when that commits leaves its job pending and unharmed', async () => {
+      const before = await bed.engine.get(second)
+      const held = await bed.hold(claiming())
+      const late = other.claim({ queue: 'other' })
       await bed.blocked()
       await held.commit()
       expect(await late).toEqual([])
@@ -46,9 +54,9 @@ describe('two claims in one slot', () => {
       expect(await current()).toEqual([first])
     })
 
-    test('the second waits for the first, and when that rolls back claims its own job', async () => {
+    test('one of another queue waits for the first, and when that rolls back claims its own job', async () => {
       const held = await bed.hold(claiming())
-      const late = other.claim()
+      const late = other.claim({ queue: 'other' })
       await bed.blocked()
       await held.rollback()
       expect((await late).map(({ jobId }) => jobId)).toEqual([second])
@@ -66,9 +74,9 @@ describe('two claims in one slot', () => {
     })
 
     test('a claim that lost one slot still brings what else it found', async () => {
-      const free = await submitted(bed.engine.submit(work, {}))
+      const free = await submitted(bed.engine.submit(work, {}, { queue: 'other' }))
       const held = await bed.hold(claiming())
-      const late = other.claim({ limit: 10 })
+      const late = other.claim({ limit: 10, queue: 'other' })
       await bed.blocked()
       await held.commit()
       expect((await late).map(({ jobId }) => jobId)).toEqual([free])

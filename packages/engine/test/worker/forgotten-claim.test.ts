@@ -94,6 +94,7 @@ describe('Postgres crashes right after a claim', () => {
   const remembered: [string, EngineOptions, SubmitOptions][] = [
     ['of a job with a lock', {}, { lockKey: 'table' }],
     ['of a job in a slot', {}, { slotKey: 'place' }],
+    ['of a job with a dedup key', {}, { dedupKey: 'once' }],
     ['of a job that may be started only once', {}, { maxAttempts: 1 }],
     ['of any job where claims are durable', { durableClaims: true }, {}],
   ]
