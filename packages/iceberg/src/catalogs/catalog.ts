@@ -55,12 +55,21 @@ export type CommitResult =
       readonly why: 'conflict' | 'unavailable' | 'refused' | 'rejected'
       readonly error: Error
       readonly retryAfterMs?: number
+      /** The request never reached what it would change. Without it, an earlier copy of it may have been applied. */
+      readonly neverSent?: boolean
     }
   | { readonly outcome: 'unknown'; readonly error: Error }
 
 export type NewTable = Omit<CreateTableOptions, 'location' | 'nowMs'> & {
   /** Default: where the catalog puts tables of this name. */
   readonly location?: string
+}
+
+export interface LoadOptions {
+  /** Returned as it is when the catalog can tell that nothing has changed since. */
+  readonly known?: LoadedTable
+  /** Ends the requests of the load. A statement of Postgres that is under way is not ended by it. */
+  readonly signal?: AbortSignal
 }
 
 /** Where tables are found by name, and where their current metadata is swapped. */
@@ -74,8 +83,7 @@ export interface Catalog {
   dropNamespace(namespace: Namespace): Promise<void>
   /** The tables directly in a namespace; views are left out. */
   listTables(namespace: Namespace): Promise<TableIdentifier[]>
-  /** `known` is returned as it is when the catalog can tell that nothing has changed since. */
-  loadTable(identifier: TableIdentifier, options?: { known?: LoadedTable }): Promise<LoadedTable>
+  loadTable(identifier: TableIdentifier, options?: LoadOptions): Promise<LoadedTable>
   createTable(identifier: TableIdentifier, table: NewTable): Promise<LoadedTable>
   /**
    * Applies the updates to the table, if it is as required and, where the catalog is JDBC or files, still the very one
@@ -135,7 +143,11 @@ export function namespaceNotEmpty(catalog: string, namespace: Namespace, cause?:
   )
 }
 
-export function conflict(identifier: TableIdentifier, why: string, cause?: unknown): CommitResult {
+export function conflict(
+  identifier: TableIdentifier,
+  why: string,
+  cause?: unknown,
+): Extract<CommitResult, { outcome: 'not_applied' }> {
   const error = new IcebergError('commit_conflict', `${tableName(identifier)} was not changed: ${why}.`, {
     details: { table: tableName(identifier) },
     cause,

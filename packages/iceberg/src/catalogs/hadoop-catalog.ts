@@ -18,6 +18,7 @@ import {
   type CommitRequest,
   type CommitResult,
   type LoadedTable,
+  type LoadOptions,
   type Namespace,
   type NewTable,
   type TableIdentifier,
@@ -94,7 +95,8 @@ export class HadoopCatalog implements Catalog {
     return (await this.#childrenOf(namespace)).filter((child) => child.isTable).map(({ name }) => ({ namespace, name }))
   }
 
-  async loadTable(identifier: TableIdentifier, { known }: { known?: LoadedTable } = {}): Promise<LoadedTable> {
+  async loadTable(identifier: TableIdentifier, { known, signal }: LoadOptions = {}): Promise<LoadedTable> {
+    signal?.throwIfAborted()
     const version = await currentVersion(this.#storage, this.#tableFolder(identifier))
     if (version === undefined) throw tableNotFound(this.name, identifier)
     if (known !== undefined && known.metadataLocation === version.location) return known
@@ -132,7 +134,9 @@ export class HadoopCatalog implements Catalog {
     if (isResult(next)) return next
     if (next === metadata) return { outcome: 'applied', table }
     const problem = propertyProblem(next, metadata)
-    if (problem !== undefined) return { outcome: 'not_applied', why: 'rejected', error: this.#unsupported(problem) }
+    if (problem !== undefined) {
+      return { outcome: 'not_applied', why: 'rejected', error: this.#unsupported(problem), neverSent: true }
+    }
     const result = await this.#create(identifier, versionAt(metadataLocation), next, request)
     if (result.outcome !== 'applied') return result
     const folder = this.#tableFolder(identifier)
@@ -191,7 +195,7 @@ export class HadoopCatalog implements Catalog {
       if (current?.number === base.number) return undefined
       return conflict(identifier, current === undefined ? 'it was dropped' : 'another commit came first')
     } catch (error) {
-      return { outcome: 'not_applied', why: 'unavailable', error: error as Error }
+      return { outcome: 'not_applied', why: 'unavailable', error: error as Error, neverSent: true }
     }
   }
 
@@ -203,15 +207,17 @@ export class HadoopCatalog implements Catalog {
     error: Error,
   ): Promise<CommitResult | undefined> {
     const code = error instanceof IcebergError ? error.code : undefined
-    if (code === 'storage_exists') return conflict(identifier, 'another commit came first', error)
     if (code === 'storage_denied' || code === 'storage_unsupported' || code === 'location_invalid') {
       return { outcome: 'not_applied', why: 'rejected', error }
     }
     try {
+      // A file that exists is ours when the storage, or a network file system, repeated the write.
       const found = await this.#storage.read(location)
       return Buffer.compare(found, content) === 0 ? undefined : conflict(identifier, 'another commit came first', error)
     } catch {
-      return { outcome: 'unknown', error }
+      return code === 'storage_exists'
+        ? conflict(identifier, 'another commit came first', error)
+        : { outcome: 'unknown', error }
     }
   }
 

@@ -13,6 +13,7 @@ import {
   type CommitRequest,
   type CommitResult,
   type LoadedTable,
+  type LoadOptions,
   type Namespace,
   type NewTable,
   type TableIdentifier,
@@ -110,7 +111,8 @@ export class JdbcCatalog implements Catalog {
     return rows.map((row) => ({ namespace, name: row.table_name }))
   }
 
-  async loadTable(identifier: TableIdentifier, { known }: { known?: LoadedTable } = {}): Promise<LoadedTable> {
+  async loadTable(identifier: TableIdentifier, { known, signal }: LoadOptions = {}): Promise<LoadedTable> {
+    signal?.throwIfAborted()
     const { namespace, name } = checkedName(identifier)
     const { rows } = await query<{ metadata_location: string | null }>(
       this.#pool,
@@ -236,7 +238,7 @@ export class JdbcCatalog implements Catalog {
     } catch (error) {
       await this.#storage.delete([location]).catch(() => {})
       const why = error instanceof IcebergError && error.code === 'storage_failed' ? 'unavailable' : 'rejected'
-      return { outcome: 'not_applied', why, error: error as Error }
+      return { outcome: 'not_applied', why, error: error as Error, neverSent: true }
     }
   }
 

@@ -33,7 +33,7 @@ export async function swapAlone(
   try {
     client = await pool.connect()
   } catch (error) {
-    return unavailable(swap, error)
+    return { ...unavailable(swap, error), neverSent: true }
   }
   const { result, broken, lost } = await swapOn(client, swap, guard)
   // Closed first: as long as it is open its transaction may hold the row that is looked at.
@@ -87,20 +87,19 @@ async function swapWithin(client: pg.ClientBase, swap: Swap, guard: Guard | unde
     [swap.to, swap.from, ...swap.row],
   )
   if (rowCount === 1) return { outcome: 'swapped' }
-  return conflict(swap.identifier, 'another commit came first, or it was dropped or renamed') as Swapped
+  return conflict(swap.identifier, 'another commit came first, or it was dropped or renamed')
 }
 
 function refusedBy(swap: Swap, error: unknown): Swapped {
   const code = (error as { code?: unknown }).code
   // A transaction of the guard's isolation that lost: serialization failure, deadlock.
-  if (code === '40001' || code === '40P01')
-    return conflict(swap.identifier, 'another commit came first', error) as Swapped
+  if (code === '40001' || code === '40P01') return conflict(swap.identifier, 'another commit came first', error)
   // A lock that was not had in time, and a server that is short of something: 55P03, class 53.
   if (!isRefusal(error) || code === '55P03' || String(code).startsWith('53')) return unavailable(swap, error)
   return { outcome: 'not_applied', why: 'rejected', error: explained(swap, error, 'Postgres refused it') }
 }
 
-function unavailable(swap: Swap, error: unknown): Swapped {
+function unavailable(swap: Swap, error: unknown): Extract<Swapped, { outcome: 'not_applied' }> {
   return { outcome: 'not_applied', why: 'unavailable', error: explained(swap, error, 'Postgres could not be reached') }
 }
 
@@ -127,7 +126,7 @@ async function lookAgain(pool: pg.Pool, storage: Storage, swap: Swap, cause: unk
     const log = metadataLog.map((entry) => entry.metadataFile)
     if (log.includes(swap.to)) return { outcome: 'swapped' }
     // The log goes back to before our commit, and it is not in there.
-    if (log.includes(swap.from)) return conflict(swap.identifier, 'another commit came first', cause) as Swapped
+    if (log.includes(swap.from)) return conflict(swap.identifier, 'another commit came first', cause)
   } catch {
     // Nothing more can be found out now.
   }

@@ -4,6 +4,7 @@ import { applyUpdates, droppedMetadataFiles } from '../metadata/apply-updates.ts
 import { metadataFileExtension } from '../metadata/metadata-file.ts'
 import { checkRequirements } from '../metadata/requirements.ts'
 import type { TableMetadata } from '../metadata/table-metadata.ts'
+import type { MetadataUpdate } from '../metadata/update.ts'
 import { assertWritable } from '../metadata/validate.ts'
 import { below, fileName } from '../storage/location.ts'
 import type { Storage } from '../storage/storage.ts'
@@ -17,14 +18,40 @@ export function nextMetadata(table: LoadedTable, request: CommitRequest): TableM
   try {
     assertWritable(metadata)
     checkRequirements(metadata, request.requirements)
+    assertUnheld(metadata, request.updates)
     return applyUpdates(metadata, request.updates, {
       nowMs: Date.now(),
       ...(metadataLocation !== undefined && { previousLocation: metadataLocation }),
     })
   } catch (error) {
     if (!(error instanceof IcebergError)) throw error
-    if (error.code === 'requirement_failed') return conflict(identifier, 'it is no longer as required', error)
-    return { outcome: 'not_applied', why: 'rejected', error }
+    if (error.code === 'requirement_failed') {
+      return { ...conflict(identifier, 'it is no longer as required', error), neverSent: true }
+    }
+    return { outcome: 'not_applied', why: 'rejected', error, neverSent: true }
+  }
+}
+
+/**
+ * Refuses to remove a snapshot that a branch or tag holds, unless the same request removes or moves that ref. Java's
+ * catalogs drop such refs without a word, and with them what somebody has just tagged to keep.
+ */
+function assertUnheld(metadata: TableMetadata, updates: readonly MetadataUpdate[]): void {
+  const removed = new Set(updates.flatMap((u) => (u.action === 'remove-snapshots' ? u.snapshotIds : [])))
+  if (removed.size === 0) return
+  const refs = new Map([...metadata.refs].map(([name, ref]) => [name, ref.snapshotId]))
+  for (const update of updates) {
+    if (update.action === 'remove-snapshot-ref') refs.delete(update.refName)
+    if (update.action === 'set-snapshot-ref') refs.set(update.refName, update.ref.snapshotId)
+  }
+  for (const [name, snapshotId] of refs) {
+    if (!removed.has(snapshotId)) continue
+    throw new IcebergError(
+      'ref_invalid',
+      `Snapshot ${snapshotId} of the table at ${metadata.location} cannot be removed: "${name}" refers to it. ` +
+        'Remove that ref in the same commit, or keep the snapshot.',
+      { details: { ref: name, snapshotId: String(snapshotId) } },
+    )
   }
 }
 

@@ -19,6 +19,7 @@ import {
   type CommitRequest,
   type CommitResult,
   type LoadedTable,
+  type LoadOptions,
   type Namespace,
   type NewTable,
   type TableIdentifier,
@@ -118,10 +119,11 @@ export class RestCatalog implements Catalog {
     return tables
   }
 
-  async loadTable(identifier: TableIdentifier, { known }: { known?: LoadedTable } = {}): Promise<LoadedTable> {
+  async loadTable(identifier: TableIdentifier, { known, signal }: LoadOptions = {}): Promise<LoadedTable> {
     const headers = { ...this.#delegation(), ...(known?.etag !== undefined && { 'if-none-match': known.etag }) }
     const path = this.config.tablePath(identifier)
-    const answer = await this.#read({ method: 'GET', path, headers, query: { snapshots: 'all' } }, (refusal) =>
+    const request: RestRequest = { method: 'GET', path, headers, query: { snapshots: 'all' } }
+    const answer = await this.#read(signal === undefined ? request : { ...request, signal }, (refusal) =>
       this.#missing(identifier, refusal),
     )
     if (answer.status === 304 && known !== undefined) return known

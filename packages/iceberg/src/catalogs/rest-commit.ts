@@ -31,7 +31,7 @@ function oneByOne(update: MetadataUpdate): MetadataUpdate[] {
 /** What a commit that did not return 200 came to. Only what the server refuses, or was never sent, is certain. */
 export function commitFailure(catalog: string, identifier: TableIdentifier, error: unknown): CommitResult {
   if (error instanceof RestSilence && error.neverSent) {
-    return { outcome: 'not_applied', why: 'unavailable', error: generalError(error) }
+    return { outcome: 'not_applied', why: 'unavailable', error: generalError(error), neverSent: true }
   }
   if (error instanceof RestSilence || (error instanceof RestRefusal && error.status >= 500)) {
     return { outcome: 'unknown', error: unknownError(identifier, error) }
@@ -39,7 +39,7 @@ export function commitFailure(catalog: string, identifier: TableIdentifier, erro
   // No token to ask with: nothing was sent.
   if (!(error instanceof RestRefusal)) {
     const passing = error instanceof IcebergError && error.code === 'catalog_unavailable'
-    return { outcome: 'not_applied', why: passing ? 'unavailable' : 'rejected', error: error as Error }
+    return { outcome: 'not_applied', why: passing ? 'unavailable' : 'rejected', error: error as Error, neverSent: true }
   }
   switch (error.status) {
     case 409:

@@ -19,6 +19,8 @@ export interface RestRequest {
   query?: Readonly<Record<string, string>>
   body?: Json
   headers?: Readonly<Record<string, string>>
+  /** Ends the request, and the pauses before it is sent again. */
+  signal?: AbortSignal
 }
 
 export interface RestAnswer {
@@ -78,7 +80,8 @@ export class RestHttp {
       } catch (error) {
         const asked = error instanceof RestRefusal ? (error.retryAfterMs ?? 0) : 0
         if (!mayPass(error) || tried >= this.#options.maxAttempts || asked > maxPauseMs) throw error
-        await sleep(Math.max(asked, 50 * 2 ** tried))
+        request.signal?.throwIfAborted()
+        await sleep(Math.max(asked, 50 * 2 ** tried), undefined, request.signal && { signal: request.signal })
       }
     }
   }
@@ -97,7 +100,9 @@ export class RestHttp {
     }
   }
 
-  async #once({ method, path, query, body, headers }: RestRequest, token: string | undefined): Promise<RestAnswer> {
+  async #once(request: RestRequest, token: string | undefined): Promise<RestAnswer> {
+    const { method, path, query, body, headers, signal } = request
+    const limit = AbortSignal.timeout(this.#options.timeoutMs)
     const search = query === undefined ? '' : `?${new URLSearchParams(query).toString()}`
     const url = `${this.#url}/${path}${search}`
     const what = `${method} ${path}`
@@ -114,7 +119,7 @@ export class RestHttp {
           ...(token !== undefined && { authorization: `Bearer ${token}` }),
         },
         ...(body !== undefined && { body: stringifyJson(body) }),
-        signal: AbortSignal.timeout(this.#options.timeoutMs),
+        signal: signal === undefined ? limit : AbortSignal.any([limit, signal]),
         redirect: 'error',
       })
       text = await answer.text()

@@ -1,5 +1,7 @@
+import { applyUpdates } from '../metadata/apply-updates.ts'
+import { IcebergError } from '../errors.ts'
 import type { SnapshotRef } from '../metadata/snapshot.ts'
-import type { TableMetadata } from '../metadata/table-metadata.ts'
+import { mainBranch, type TableMetadata } from '../metadata/table-metadata.ts'
 import type { MetadataUpdate } from '../metadata/update.ts'
 
 /**
@@ -16,26 +18,87 @@ export function knowsSnapshot(metadata: TableMetadata, snapshotId: bigint): bool
 
 /**
  * Whether the table shows what the updates do. A snapshot shows who made it; of the others only the effect can be seen,
- * which is what was wanted. Undefined: it cannot be told.
+ * which is what was wanted. `base` is the table that they were made for: what others did later must not hide an effect.
  */
-export function showsUpdates(metadata: TableMetadata, updates: readonly MetadataUpdate[]): boolean | undefined {
+export function showsUpdates(
+  metadata: TableMetadata,
+  updates: readonly MetadataUpdate[],
+  base?: TableMetadata,
+): boolean {
   const added = updates.flatMap((update) => (update.action === 'add-snapshot' ? [update.snapshot.snapshotId] : []))
   if (added.length > 0) return added.every((snapshotId) => knowsSnapshot(metadata, snapshotId))
-  let all = true
-  for (const update of updates) {
-    const shown = showsUpdate(metadata, update)
-    if (shown === undefined) return undefined
-    all &&= shown
-  }
-  return all
+  const evolution = updates.filter(isEvolution)
+  return (
+    updates.every((update) => isEvolution(update) || showsUpdate(metadata, update, base)) &&
+    (evolution.length === 0 || showsEvolution(metadata, evolution) || gained(metadata, evolution, base))
+  )
 }
 
-function showsUpdate(metadata: TableMetadata, update: MetadataUpdate): boolean | undefined {
+const evolutions = [
+  'assign-uuid',
+  'upgrade-format-version',
+  'add-schema',
+  'set-current-schema',
+  'remove-schemas',
+  'add-spec',
+  'set-default-spec',
+  'remove-partition-specs',
+  'add-sort-order',
+  'set-default-sort-order',
+] as const
+type Evolution = Extract<MetadataUpdate, { action: (typeof evolutions)[number] }>
+
+function isEvolution(update: MetadataUpdate): update is Evolution {
+  return (evolutions as readonly string[]).includes(update.action)
+}
+
+/** Whether applying them once more would change nothing. */
+function showsEvolution(metadata: TableMetadata, updates: readonly Evolution[]): boolean {
+  try {
+    return shapeOf(applyUpdates(metadata, updates, { nowMs: 0 })) === shapeOf(metadata)
+  } catch (error) {
+    if (error instanceof IcebergError) return false
+    throw error
+  }
+}
+
+/** Schemas, specs and orders are never changed once they are there, so their ids say which there are. */
+function shapeOf(metadata: TableMetadata): string {
+  return JSON.stringify([
+    metadata.formatVersion,
+    metadata.tableUuid,
+    metadata.schemas.map((schema) => schema.schemaId),
+    metadata.currentSchemaId,
+    metadata.partitionSpecs.map((spec) => spec.specId),
+    metadata.defaultSpecId,
+    metadata.sortOrders.map((order) => order.orderId),
+    metadata.defaultSortOrderId,
+  ])
+}
+
+/** Whether everything they add is there, and some of it was not there before: others may have changed it since. */
+function gained(metadata: TableMetadata, updates: readonly Evolution[], base: TableMetadata | undefined): boolean {
+  const adds = updates.filter((update) => update.action.startsWith('add-'))
+  const others = updates.filter((update) => !/^(add|set)-/.test(update.action))
+  if (base === undefined || adds.length === 0 || !showsEvolution(metadata, others)) return false
+  return adds.every((update) => showsEvolution(metadata, [update])) && adds.some((u) => !showsEvolution(base, [u]))
+}
+
+function showsUpdate(
+  metadata: TableMetadata,
+  update: Exclude<MetadataUpdate, Evolution>,
+  base: TableMetadata | undefined,
+): boolean {
   switch (update.action) {
-    case 'remove-snapshots':
-      return metadata.snapshots.every((snapshot) => !update.snapshotIds.includes(snapshot.snapshotId))
+    case 'add-snapshot':
+      return knowsSnapshot(metadata, update.snapshot.snapshotId)
+    case 'remove-snapshots': {
+      const removed = new Set(update.snapshotIds)
+      return metadata.snapshots.every((snapshot) => !removed.has(snapshot.snapshotId))
+    }
     case 'set-snapshot-ref':
-      return sameRef(metadata.refs.get(update.refName), update.ref)
+      if (sameRef(metadata.refs.get(update.refName), update.ref)) return true
+      return update.refName === mainBranch && base !== undefined && mainWasAt(metadata, update.ref.snapshotId, base)
     case 'remove-snapshot-ref':
       return !metadata.refs.has(update.refName)
     case 'set-properties':
@@ -54,9 +117,15 @@ function showsUpdate(metadata: TableMetadata, update: MetadataUpdate): boolean |
       )
     case 'remove-partition-statistics':
       return metadata.partitionStatistics.every((file) => file.snapshotId !== update.snapshotId)
-    default:
-      return undefined
   }
+}
+
+/** Whether main was moved to the snapshot after `base`. A rollback done twice would undo what others have committed on it. */
+function mainWasAt(metadata: TableMetadata, snapshotId: bigint, base: TableMetadata): boolean {
+  const before = new Set(base.snapshotLog.map((entry) => `${entry.timestampMs} ${entry.snapshotId}`))
+  return metadata.snapshotLog.some(
+    (entry) => entry.snapshotId === snapshotId && !before.has(`${entry.timestampMs} ${entry.snapshotId}`),
+  )
 }
 
 function sameRef(ref: SnapshotRef | undefined, wanted: SnapshotRef): boolean {

@@ -10,17 +10,19 @@ import {
 } from '../catalogs/catalog.ts'
 import { IcebergError } from '../errors.ts'
 import type { MetadataRequirement, MetadataUpdate } from '../metadata/update.ts'
-import { showsUpdates } from './applied.ts'
 import { defaultRetrySettings, pauseMs, retrySettingsOf, type RetrySettings } from './retry-settings.ts'
+import { isRepeatable, isSameMetadata, SentCommits, type SentCommit } from './sent-commits.ts'
+import { within } from './within.ts'
 
 // Load, build, commit; on a conflict all of it again, from the fresh table. The outcomes are three:
-//   applied      it is part of the table, found there or answered so
-//   not_applied  for certain; what was built for it has been removed
+//   applied      it is part of the table: the catalog said so, or the fresh table shows one of the tries
+//   not_applied  for certain: the catalog said so, and the fresh table shows none of the tries. What was built is removed
 //   unknown      nobody can tell now; nothing is removed, and nothing else was tried
-// An unknown commit is looked for in the table. While it is not there, and the table is still the one it was built on,
-// the very same request is sent again: it carries the same snapshot and demands the same base, so it cannot be applied
-// twice. Once others have moved the branch on, or used up its sequence number, it can no longer be applied, and is built
-// anew; its files stay, for the sake of what cannot happen.
+// "Not applied" alone is not believed: a gateway that repeats a request gets a conflict for the second copy. So every
+// earlier try is looked for before building again, and before any file is removed.
+// A try of unknown outcome is looked for in the table. While it is not there, and the metadata is still the very one it
+// was built on, the same request is sent again: it carries the same snapshot and demands the same base, so it cannot be
+// applied twice. Once anything has changed it is built again, from the fresh table; the files of such a try are kept.
 
 /** What is to be committed, made for one state of the table. */
 export interface BuiltCommit {
@@ -40,7 +42,7 @@ export type BuildCommit = (table: LoadedTable, attempt: number) => Promise<Built
 
 export interface CommitOptions {
   readonly guard?: CommitRequest['guard']
-  /** Stops the tries, never one that is under way. */
+  /** Ends the tries, and the search for one of unknown outcome. A request that is under way is waited for. */
   readonly signal?: AbortSignal
   /** Of a table that was just loaded, to spare loading it again for the first try. */
   readonly loaded?: LoadedTable
@@ -51,7 +53,13 @@ export interface CommitOptions {
 }
 
 export type CommitOutcome =
-  | { readonly outcome: 'applied'; readonly table: LoadedTable; readonly attempts: number }
+  | {
+      readonly outcome: 'applied'
+      readonly table: LoadedTable
+      readonly attempts: number
+      /** The try that was applied. */
+      readonly built: BuiltCommit
+    }
   | {
       readonly outcome: 'not_applied'
       readonly why: 'conflict' | 'unavailable' | 'refused' | 'rejected' | 'nothing_to_do'
@@ -73,17 +81,24 @@ export async function commitTable(
   try {
     return await tries.run()
   } catch (error) {
-    await tries.removeFailed()
-    throw error
+    return await tries.end(error as Error, () => {
+      throw error
+    })
   }
 }
 
-type Failure = {
-  failed: true
-  why: 'conflict' | 'unavailable' | 'refused' | 'rejected'
-  error: Error
-  retryAfterMs?: number
+type NotApplied = Extract<CommitOutcome, { outcome: 'not_applied' }>
+
+interface Failure {
+  readonly failed: true
+  readonly why: 'conflict' | 'unavailable' | 'refused' | 'rejected'
+  readonly error: Error
+  readonly retryAfterMs?: number
 }
+
+/** What a look at the table takes at most when there is no time left, or when the caller has called it off. */
+const lastLookMs = 1000
+const cancelledLookMs = 500
 
 class Tries {
   readonly #catalog: Catalog
@@ -91,13 +106,11 @@ class Tries {
   readonly #build: BuildCommit
   readonly #options: CommitOptions
   readonly #startedAt = performance.now()
+  readonly #sent = new SentCommits()
   #settings: RetrySettings = defaultRetrySettings
   #attempts = 0
   #loaded: LoadedTable | undefined
   #tableUuid: string | undefined
-  readonly #failedFiles = new Set<string>()
-  /** Of tries that may have been applied, or have been. */
-  readonly #keptFiles = new Set<string>()
 
   constructor(catalog: Catalog, identifier: TableIdentifier, build: BuildCommit, options: CommitOptions) {
     this.#catalog = catalog
@@ -121,16 +134,19 @@ class Tries {
   async #tryOnce(): Promise<CommitOutcome | Failure> {
     const table = await this.#load()
     if ('failed' in table) return table
+    const earlier = this.#sent.appliedIn(table)
+    if (earlier !== undefined) return this.#applied(table, earlier)
     const built = await this.#build(table, this.#attempts)
     if (built === undefined) return this.#notApplied('nothing_to_do')
-    const { requirements, updates, files } = built
+    const { requirements, updates } = built
     const { guard } = this.#options
     const request = { requirements, updates, idempotencyKey: uuidV7(), ...(guard !== undefined && { guard }) }
+    const sent = this.#sent.add(table, built, request)
     const result = await this.#send(table, request)
-    if (result.outcome === 'unknown') return this.#resolve(table, built, request, result)
-    if (result.outcome === 'applied') return this.#applied(result.table, files)
-    for (const file of files) this.#failedFiles.add(file)
+    if (result.outcome === 'unknown') return this.#resolve(sent, result.error)
+    if (result.outcome === 'applied') return this.#applied(result.table, sent)
     const { why, error, retryAfterMs } = result
+    sent.state = why === 'refused' || result.neverSent === true ? 'refused' : 'answered'
     return { failed: true, why, error, ...(retryAfterMs !== undefined && { retryAfterMs }) }
   }
 
@@ -165,46 +181,70 @@ class Tries {
     try {
       return await this.#catalog.commit(table, request)
     } catch (error) {
-      if (error instanceof IcebergError) return { outcome: 'not_applied', why: 'rejected', error }
+      if (error instanceof IcebergError) return { outcome: 'not_applied', why: 'rejected', error, neverSent: true }
       return { outcome: 'unknown', error: error as Error }
     }
   }
 
-  async #resolve(
-    base: LoadedTable,
-    built: BuiltCommit,
-    request: CommitRequest,
-    result: CommitResult & { outcome: 'unknown' },
-  ): Promise<CommitOutcome | Failure> {
-    for (const file of built.files) this.#keptFiles.add(file)
-    let last: Error = result.error
-    for (let looks = 1; looks <= this.#settings.retries + 1; looks++) {
-      await this.#pause(pauseMs(this.#settings, looks))
+  /**
+   * Looks for a request of unknown outcome as `commit.status-check.*` say, within the time of the commit. The first look
+   * is at once; before each of the others it waits, and sends the request again if nothing has changed.
+   */
+  async #resolve(sent: SentCommit, error: Error): Promise<CommitOutcome | Failure> {
+    const { statusCheck } = this.#settings
+    const startedAt = performance.now()
+    let last = error
+    for (let looks = 0; looks <= statusCheck.retries; looks++) {
+      const pause = looks === 0 ? 0 : pauseMs(statusCheck, looks)
+      if (performance.now() - startedAt + pause > statusCheck.totalMs || this.#isOver(pause)) break
+      if (pause > 0) await this.#pause(pause)
+      if (this.#options.signal?.aborted === true) break
       const now = await this.#look()
-      if (now === undefined) continue
-      // Another table has the name by now; of the one that was dropped nobody can tell.
-      if (base.metadata.tableUuid !== undefined && now.metadata.tableUuid !== base.metadata.tableUuid) break
-      if (isApplied(built, now)) return this.#applied(now, built.files)
-      if (movedOn(now, request)) return { failed: true, why: 'conflict', error: last }
-      if (!pinsBase(request.requirements)) continue
-      const again = await this.#send(now, request)
-      if (again.outcome === 'applied') return this.#applied(again.table, built.files)
+      if (!isTable(now)) continue
+      const applied = this.#sent.appliedIn(now)
+      if (applied !== undefined) return this.#applied(now, applied)
+      if (!isRepeatable(sent.request)) continue
+      if (!isSameMetadata(sent.base, now)) return { failed: true, why: 'conflict', error: last }
+      if (looks === 0) continue
+      const again = await this.#sendAgain(now, sent)
+      if (again.outcome === 'applied') return this.#applied(again.table, sent)
       last = again.error
-      if (again.outcome !== 'not_applied' || again.why !== 'refused') continue
-      // Refused now says nothing about the first one: look once more, and leave it at that.
-      const latest = await this.#look()
-      if (latest !== undefined && isApplied(built, latest)) return this.#applied(latest, built.files)
-      break
+      // Refused now says nothing about the first one.
+      if (again.outcome === 'not_applied' && again.why === 'refused') break
     }
-    return this.#unknown(last, built.files)
+    const now = await this.#look()
+    const applied = isTable(now) ? this.#sent.appliedIn(now) : undefined
+    if (isTable(now) && applied !== undefined) return this.#applied(now, applied)
+    return sent.state === 'overtaken' ? { failed: true, why: 'conflict', error: last } : this.#unknown(last)
   }
 
-  async #look(): Promise<LoadedTable | undefined> {
+  async #sendAgain(now: LoadedTable, { request }: SentCommit): Promise<CommitResult> {
+    const { signal } = this.#options
+    if (signal === undefined) return this.#send(now, request)
     try {
-      return await this.#catalog.loadTable(this.#identifier)
-    } catch {
-      return undefined
+      return await within(signal, () => this.#send(now, request))
+    } catch (error) {
+      return { outcome: 'unknown', error: error as Error }
     }
+  }
+
+  /** The table as it is now; undefined when it cannot be had in time. */
+  async #look(): Promise<LoadedTable | 'gone' | undefined> {
+    const { signal } = this.#options
+    const cancelled = signal?.aborted === true
+    const rest = this.#settings.totalMs - (performance.now() - this.#startedAt)
+    const limit = AbortSignal.timeout(cancelled ? cancelledLookMs : Math.ceil(Math.max(lastLookMs, rest)))
+    const until = signal === undefined || cancelled ? limit : AbortSignal.any([limit, signal])
+    try {
+      const table = await within(until, (s) => this.#catalog.loadTable(this.#identifier, { signal: s }))
+      return this.#tableUuid === undefined || table.metadata.tableUuid === this.#tableUuid ? table : 'gone'
+    } catch (error) {
+      return error instanceof IcebergError && error.code === 'table_not_found' ? 'gone' : undefined
+    }
+  }
+
+  #isOver(pause: number): boolean {
+    return performance.now() - this.#startedAt + pause > this.#settings.totalMs
   }
 
   /** False when there is no use in it, or no time left. */
@@ -212,78 +252,71 @@ class Tries {
     if (why === 'refused' || why === 'rejected') return false
     if (this.#attempts > this.#settings.retries) return false
     const pause = Math.max(retryAfterMs, pauseMs(this.#settings, this.#attempts), retryAfterOf(error))
-    if (performance.now() - this.#startedAt + pause > this.#settings.totalMs) return false
-    await this.#pause(pause, this.#options.signal)
+    if (this.#isOver(pause)) return false
+    await this.#pause(pause)
     return true
   }
 
   /** The signal only ends the pause: who goes on looks at it. */
-  async #pause(ms: number, signal?: AbortSignal): Promise<void> {
-    if (this.#options.pause !== undefined) return this.#options.pause(ms)
+  async #pause(ms: number): Promise<void> {
+    const { pause, signal } = this.#options
+    if (pause !== undefined) return pause(ms)
     await sleep(ms, undefined, signal === undefined ? {} : { signal }).catch(() => {})
   }
 
-  async #applied(table: LoadedTable, files: readonly string[]): Promise<CommitOutcome> {
-    for (const file of files) this.#keptFiles.add(file)
-    await this.removeFailed()
-    return { outcome: 'applied', table, attempts: this.#attempts }
+  async #applied(table: LoadedTable, applied: SentCommit): Promise<CommitOutcome> {
+    await this.#remove(this.#sent.removable(applied))
+    return { outcome: 'applied', table, attempts: this.#attempts, built: applied.built }
   }
 
-  #unknown(cause: Error, files: readonly string[]): CommitOutcome {
+  #notApplied(why: NotApplied['why'], error?: Error): Promise<CommitOutcome> {
+    return this.end(error, (leftOver) => ({
+      outcome: 'not_applied',
+      why,
+      attempts: this.#attempts,
+      leftOver,
+      ...(error !== undefined && { error }),
+    }))
+  }
+
+  /** Ends without another try: as `otherwise` says, unless one of the tries was applied after all, or may have been. */
+  async end(error: Error | undefined, otherwise: (leftOver: string[]) => CommitOutcome): Promise<CommitOutcome> {
+    if (this.#sent.mayBeApplied) {
+      const now = await this.#look()
+      const applied = isTable(now) ? this.#sent.appliedIn(now) : undefined
+      if (isTable(now) && applied !== undefined) return this.#applied(now, applied)
+      if (now === undefined || this.#sent.mayStillApply) return this.#unknown(error)
+      // A table that was dropped may come back with the files it had.
+      if (now === 'gone') return otherwise(this.#sent.removable(undefined))
+    }
+    return otherwise(await this.#remove(this.#sent.removable(undefined)))
+  }
+
+  #unknown(cause: Error | undefined): CommitOutcome {
     const table = tableName(this.#identifier)
     const error = new IcebergError(
       'commit_unknown',
-      `Whether ${table} was changed could not be found out: ${cause.message} Its new files are kept; look for its snapshot.`,
+      `Whether ${table} was changed could not be found out: ${cause?.message ?? 'it could not be loaded.'} ` +
+        'Its new files are kept; look for its snapshot.',
       { details: { table }, cause },
     )
-    return { outcome: 'unknown', error, attempts: this.#attempts, files }
+    return { outcome: 'unknown', error, attempts: this.#attempts, files: this.#sent.files }
   }
 
-  async #notApplied(
-    why: Extract<CommitOutcome, { outcome: 'not_applied' }>['why'],
-    error?: Error,
-  ): Promise<CommitOutcome> {
-    const leftOver = await this.removeFailed()
-    return { outcome: 'not_applied', why, attempts: this.#attempts, leftOver, ...(error !== undefined && { error }) }
-  }
-
-  /** Removes what only failed tries used, and returns what could not be removed. Never fails. */
-  async removeFailed(): Promise<string[]> {
-    const files = [...this.#failedFiles].filter((file) => !this.#keptFiles.has(file))
-    if (files.length === 0 || this.#loaded === undefined) return files
+  /** Returns what could not be removed. Never fails. */
+  async #remove(files: readonly string[]): Promise<string[]> {
+    if (files.length === 0 || this.#loaded === undefined) return [...files]
     try {
       const failed = await this.#loaded.storage.delete(files)
       return failed.map(({ location }) => location)
     } catch {
-      return files
+      return [...files]
     }
   }
 }
 
-function isApplied(built: BuiltCommit, { metadata }: LoadedTable): boolean {
-  return built.isApplied?.(metadata) ?? showsUpdates(metadata, built.updates) ?? false
-}
-
-/** Whether a request that is not in the table as it is now can no longer get there. */
-function movedOn({ metadata }: LoadedTable, { requirements, updates }: CommitRequest): boolean {
-  const branchMoved = requirements.some((requirement) => {
-    if (requirement.type !== 'assert-ref-snapshot-id') return false
-    return (metadata.refs.get(requirement.ref)?.snapshotId ?? null) !== requirement.snapshotId
-  })
-  // Commits to other branches count too. Only the first snapshot of a branch may have a number that was passed.
-  const numberPassed = updates.some(
-    (update) =>
-      update.action === 'add-snapshot' &&
-      update.snapshot.parentSnapshotId !== undefined &&
-      metadata.formatVersion > 1 &&
-      update.snapshot.sequenceNumber <= metadata.lastSequenceNumber,
-  )
-  return branchMoved || numberPassed
-}
-
-/** Whether a second copy of the request must fail once the first was applied. */
-function pinsBase(requirements: readonly MetadataRequirement[]): boolean {
-  return requirements.some((requirement) => requirement.type === 'assert-ref-snapshot-id')
+function isTable(found: LoadedTable | 'gone' | undefined): found is LoadedTable {
+  return typeof found === 'object'
 }
 
 /** Errors of a load that may be gone at the next try. A metadata file can vanish when others commit meanwhile. */

@@ -1,7 +1,7 @@
 import type { TableMetadata } from '../metadata/table-metadata.ts'
 
-/** How often and how patiently a commit is tried, as the table says (`commit.retry.…`). */
-export interface RetrySettings {
+/** How often something is tried again, and how long it waits in between. */
+export interface Backoff {
   /** Tries after the first. */
   readonly retries: number
   readonly minWaitMs: number
@@ -10,28 +10,42 @@ export interface RetrySettings {
   readonly totalMs: number
 }
 
-const defaults: RetrySettings = { retries: 4, minWaitMs: 100, maxWaitMs: 60_000, totalMs: 1_800_000 }
+/** How often and how patiently a commit is tried, as the table says (`commit.retry.…`). */
+export interface RetrySettings extends Backoff {
+  /** How a commit of unknown outcome is looked for (`commit.status-check.…`). */
+  readonly statusCheck: Backoff
+}
 
-export function retrySettingsOf({ properties }: Pick<TableMetadata, 'properties'>): RetrySettings {
-  const number = (key: string, otherwise: number): number => {
-    const value = Number(properties[key] ?? otherwise)
-    return Number.isFinite(value) && value >= 0 ? value : otherwise
-  }
+const retryDefaults: Backoff = { retries: 4, minWaitMs: 100, maxWaitMs: 60_000, totalMs: 1_800_000 }
+const statusCheckDefaults: Backoff = { retries: 3, minWaitMs: 1000, maxWaitMs: 60_000, totalMs: 1_800_000 }
+
+export function retrySettingsOf(metadata: Pick<TableMetadata, 'properties'>): RetrySettings {
   return {
-    retries: number('commit.retry.num-retries', defaults.retries),
-    minWaitMs: number('commit.retry.min-wait-ms', defaults.minWaitMs),
-    maxWaitMs: number('commit.retry.max-wait-ms', defaults.maxWaitMs),
-    totalMs: number('commit.retry.total-timeout-ms', defaults.totalMs),
+    ...backoffOf(metadata, 'commit.retry', retryDefaults),
+    statusCheck: backoffOf(metadata, 'commit.status-check', statusCheckDefaults),
   }
 }
 
-export const defaultRetrySettings = defaults
+function backoffOf({ properties }: Pick<TableMetadata, 'properties'>, prefix: string, defaults: Backoff): Backoff {
+  const number = (key: string, otherwise: number): number => {
+    const value = Number(properties[`${prefix}.${key}`] ?? otherwise)
+    return Number.isFinite(value) && value >= 0 ? value : otherwise
+  }
+  return {
+    retries: number('num-retries', defaults.retries),
+    minWaitMs: number('min-wait-ms', defaults.minWaitMs),
+    maxWaitMs: number('max-wait-ms', defaults.maxWaitMs),
+    totalMs: number('total-timeout-ms', defaults.totalMs),
+  }
+}
+
+export const defaultRetrySettings: RetrySettings = { ...retryDefaults, statusCheck: statusCheckDefaults }
 
 /**
  * The pause after a failed try, 1 being the first: doubled each time, up to the longest. Between half of it and all of
  * it, by chance, for those who met once would meet again.
  */
-export function pauseMs(settings: RetrySettings, failed: number, random: () => number = Math.random): number {
+export function pauseMs(settings: Backoff, failed: number, random: () => number = Math.random): number {
   const longest = Math.min(settings.maxWaitMs, settings.minWaitMs * 2 ** (failed - 1))
   return Math.round(longest / 2 + (longest / 2) * random())
 }

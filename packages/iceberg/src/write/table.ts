@@ -263,22 +263,23 @@ export class Table {
     written: readonly ContentFile[] = [],
   ): Promise<Snapshot | undefined> {
     const branch = options.branch ?? mainBranch
-    let snapshotId: bigint | undefined
+    let isSent = false
     try {
-      await this.#commit(async (table, attempt) => {
+      const built = await this.#commit(async (table, attempt) => {
         const made = await change(table, currentSnapshot(table.metadata, branch))
         if (made.added.length === 0 && made.removes === undefined) return undefined
         const summary = { ...made.summary, ...options.summary }
-        const built = await buildSnapshot(table, branch, { ...made, summary }, attempt)
-        snapshotId = built.snapshotId
-        return built
+        const snapshotCommit = await buildSnapshot(table, branch, { ...made, summary }, attempt)
+        isSent = true
+        return snapshotCommit
       }, options)
+      const update = built?.updates.find((one) => one.action === 'add-snapshot')
+      return update?.snapshot
     } catch (error) {
       // Nothing was ever sent, so nobody else knows the files. Later it is for the commit to say what may go.
-      if (snapshotId === undefined) await removeFiles(this.#loaded, written)
+      if (!isSent) await removeFiles(this.#loaded, written)
       throw error
     }
-    return this.metadata.snapshots.find((snapshot) => snapshot.snapshotId === snapshotId)
   }
 
   async #commitChanges(change: (metadata: TableMetadata) => Changes, options: ChangeOptions): Promise<void> {
@@ -288,18 +289,20 @@ export class Table {
   async #commit(
     build: (table: LoadedTable, attempt: number) => Promise<BuiltCommit | undefined>,
     { guard, signal, pause }: ChangeOptions,
-  ): Promise<void> {
+  ): Promise<BuiltCommit | undefined> {
     const outcome = await commitTable(this.#catalog, this.#loaded.identifier, build, {
       tableUuid: this.metadata.tableUuid,
       ...(guard !== undefined && { guard }),
       ...(signal !== undefined && { signal }),
       ...(pause !== undefined && { pause }),
     })
-    if (outcome.outcome === 'applied') this.#loaded = outcome.table
-    else if (outcome.outcome === 'unknown') throw outcome.error
-    else if (outcome.why !== 'nothing_to_do') {
-      throw outcome.error ?? new IcebergError('commit_conflict', `${this.#loaded.identifier.name} was not changed.`)
+    if (outcome.outcome === 'applied') {
+      this.#loaded = outcome.table
+      return outcome.built
     }
+    if (outcome.outcome === 'unknown') throw outcome.error
+    if (outcome.why === 'nothing_to_do') return undefined
+    throw outcome.error ?? new IcebergError('commit_conflict', `${this.#loaded.identifier.name} was not changed.`)
   }
 }
 

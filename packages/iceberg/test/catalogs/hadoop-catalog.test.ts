@@ -104,6 +104,26 @@ describe('tables in folders', () => {
     expect((await catalog.loadTable(table)).metadata.properties).toEqual({ of: 'others' })
   })
 
+  test('a version that exists because the storage repeated our write is ours', async () => {
+    const { catalog, created, folder } = await opened()
+    const inner = new LocalStorage()
+    const repeating = new Proxy(inner, {
+      get(target, key) {
+        const value = Reflect.get(target, key) as unknown
+        if (typeof value !== 'function') return value
+        if (key !== 'write') return value.bind(target) as unknown
+        return async (...args: Parameters<LocalStorage['write']>) => {
+          await target.write(...args)
+          if (args[2]?.exclusive === true) await target.write(...args)
+        }
+      },
+    })
+    const warehouse = dirname(dirname(dirname(folder)))
+    const behind = new HadoopCatalog({ name: 'files', warehouse, storage: repeating })
+    expect((await behind.commit(created, await buildAppend(created))).outcome).toBe('applied')
+    expect((await catalog.loadTable(table)).metadata.snapshots).toHaveLength(1)
+  })
+
   test('compressed metadata of others is read, and goes on compressed', async () => {
     const { catalog, created, folder } = await opened()
     await rm(`${folder}/v1.metadata.json`)

@@ -54,6 +54,10 @@ const commitBy = async (others: string): Promise<void> => {
   const now = await sound.loadTable(identifier)
   await sound.commit(now, await buildAppend(now, others))
 }
+const setProperties = async (updates: Record<string, string>): Promise<void> => {
+  const now = await sound.loadTable(identifier)
+  await sound.commit(now, { requirements: [], updates: [{ action: 'set-properties', updates }] })
+}
 const exists = (files: readonly string[]): Promise<boolean[]> => Promise.all(files.map((f) => storage.exists(f)))
 
 /** Builds appends, and remembers every file of every try. */
@@ -162,7 +166,8 @@ describe('a commit', () => {
     await expect(commitTable(catalog, identifier, build, { pause })).rejects.toMatchObject({
       code: 'requirement_failed',
     })
-    expect(await exists(files)).toEqual([false])
+    // Nobody can look whether the table that was dropped has them, and it may come back.
+    expect(await exists(files)).toEqual([true])
     await expect(
       commitTable(sound, identifier, build, { pause, tableUuid: 'the one that rows were written for' }),
     ).rejects.toMatchObject({ code: 'requirement_failed' })
@@ -356,6 +361,218 @@ describe('a commit of unknown outcome', () => {
   })
 })
 
+describe('a commit that was applied though the catalog denies it', () => {
+  const denied = (why: 'conflict' | 'unavailable' | 'rejected'): CommitResult => ({
+    outcome: 'not_applied',
+    why,
+    error: new IcebergError('commit_conflict', 'the second copy of a request was refused'),
+  })
+
+  test.each(['conflict', 'unavailable', 'rejected'] as const)('is found, and not made twice: %s', async (why) => {
+    const catalog = committing(async (t, r, n) => {
+      const result = await sound.commit(t, r)
+      return n === 1 ? denied(why) : result
+    })
+    const { build, files, ids } = appends()
+    const outcome = await commitTable(catalog, identifier, build, { pause })
+    expect(outcome).toMatchObject({ outcome: 'applied', built: { snapshotId: ids[0] } })
+    expect(chainOf(await sound.loadTable(identifier))).toEqual([ids[0]])
+    expect(await exists(files)).toEqual([true])
+  })
+
+  test('is found though others have committed on it, and though it was the last try', async () => {
+    const catalog = committing(async (t, r) => {
+      await sound.commit(t, r)
+      await commitBy('theirs')
+      return denied('conflict')
+    })
+    await setProperties({ 'commit.retry.num-retries': '0' })
+    const { build, files, ids } = appends()
+    expect((await commitTable(catalog, identifier, build, { pause })).outcome).toBe('applied')
+    expect(chainOf(await sound.loadTable(identifier))).toHaveLength(2)
+    expect(chainOf(await sound.loadTable(identifier))[1]).toBe(ids[0])
+    expect(await exists(files)).toEqual([true])
+  })
+
+  test('is found when the builder fails on the table that has it', async () => {
+    let late: (() => Promise<unknown>) | undefined
+    const catalog = committing(async (t, r) => {
+      late = () => sound.commit(t, r)
+      return denied('unavailable')
+    })
+    const { build, files } = appends()
+    const failing = async (t: LoadedTable, n: number) => {
+      if (n === 1) return build(t, n)
+      await late?.()
+      throw new Error('the rows have changed')
+    }
+    // The table that the builder got did not show it, so its files are removed only after one more look.
+    const outcome = await commitTable(catalog, identifier, failing, { pause }).catch((error: unknown) => error)
+    expect(outcome).toMatchObject({ outcome: 'applied' })
+    expect(await exists(files)).toEqual([true])
+  })
+
+  test('keeps its files when nobody can look', async () => {
+    let down = false
+    const catalog = new Proxy<Catalog>(
+      committing(async (t, r) => {
+        await sound.commit(t, r)
+        down = true
+        return denied('conflict')
+      }),
+      {
+        get: (target, key) => {
+          if (key !== 'loadTable' || !down) return Reflect.get(target, key) as unknown
+          return () => Promise.reject(new IcebergError('catalog_unavailable', 'down'))
+        },
+      },
+    )
+    const { build, files } = appends()
+    const outcome = await commitTable(catalog, identifier, build, { pause })
+    expect(outcome).toMatchObject({ outcome: 'unknown', files, error: { code: 'commit_unknown' } })
+    expect(await exists(files)).toEqual([true])
+  })
+
+  test('a rollback that others have committed on is not done a second time', async () => {
+    await commitBy('first')
+    const target = (await sound.loadTable(identifier)).metadata.currentSnapshotId ?? 0n
+    await commitBy('second')
+    const catalog = committing(async (t, r) => {
+      await sound.commit(t, r)
+      await commitBy('theirs')
+      return denied('conflict')
+    })
+    const build = async ({ metadata }: LoadedTable) => ({
+      files: [],
+      requirements: [
+        { type: 'assert-ref-snapshot-id', ref: 'main', snapshotId: metadata.currentSnapshotId ?? null } as const,
+      ],
+      updates: [{ action: 'set-snapshot-ref', refName: 'main', ref: { type: 'branch', snapshotId: target } } as const],
+    })
+    expect((await commitTable(catalog, identifier, build, { pause })).outcome).toBe('applied')
+    const { metadata } = await sound.loadTable(identifier)
+    expect(metadata.snapshots.find((s) => s.snapshotId === metadata.currentSnapshotId)?.summary?.['note']).toBe(
+      'theirs',
+    )
+  })
+})
+
+describe('a commit of unknown outcome, when the table has changed,', () => {
+  /** Expires everything but what a ref holds, as it is planned on the loaded table. */
+  const expire = async ({ metadata }: LoadedTable) => {
+    const held = new Set([...metadata.refs.values()].map((ref) => ref.snapshotId))
+    const snapshotIds = metadata.snapshots.map((s) => s.snapshotId).filter((id) => !held.has(id))
+    if (snapshotIds.length === 0) return undefined
+    return {
+      files: [],
+      requirements: [...metadata.refs].map(
+        ([ref, { snapshotId }]) => ({ type: 'assert-ref-snapshot-id', ref, snapshotId }) as const,
+      ),
+      updates: [{ action: 'remove-snapshots', snapshotIds } as const],
+    }
+  }
+
+  test('is planned again: an expiry does not take along a snapshot that was tagged meanwhile', async () => {
+    await commitBy('first')
+    const first = (await sound.loadTable(identifier)).metadata.currentSnapshotId ?? 0n
+    await commitBy('second')
+    await commitBy('third')
+    const catalog = committing(async (t, r, n) => {
+      if (n > 1) return sound.commit(t, r)
+      const now = await sound.loadTable(identifier)
+      const ref = { snapshotId: first, type: 'tag' } as const
+      await sound.commit(now, { requirements: [], updates: [{ action: 'set-snapshot-ref', refName: 'keep', ref }] })
+      return unknown
+    })
+    expect(await commitTable(catalog, identifier, expire, { pause })).toMatchObject({ outcome: 'applied', attempts: 2 })
+    const { metadata } = await sound.loadTable(identifier)
+    expect(metadata.refs.get('keep')?.snapshotId).toBe(first)
+    expect(metadata.snapshots).toHaveLength(2)
+  })
+
+  test('is not sent again over other properties', async () => {
+    const sent: (string | undefined)[] = []
+    const catalog = committing(async (t, r, n) => {
+      sent.push(r.idempotencyKey)
+      if (n > 1) return sound.commit(t, r)
+      await setProperties({ changed: 'meanwhile' })
+      return unknown
+    })
+    const { build, ids, files } = appends()
+    expect(await commitTable(catalog, identifier, build, { pause })).toMatchObject({ outcome: 'applied', attempts: 2 })
+    expect(new Set(sent).size).toBe(2)
+    expect(chainOf(await sound.loadTable(identifier))).toEqual([ids[1]])
+    expect(await exists(files)).toEqual([true, true])
+  })
+
+  test('stays unknown when it may still arrive and there are no tries left', async () => {
+    await setProperties({ 'commit.retry.num-retries': '0' })
+    const catalog = committing(async () => {
+      await setProperties({ changed: 'meanwhile' })
+      return unknown
+    })
+    expect((await commitTable(catalog, identifier, appends().build, { pause })).outcome).toBe('unknown')
+  })
+})
+
+describe('the search for a commit of unknown outcome', () => {
+  test('looks at once, and then as often as commit.status-check says', async () => {
+    await setProperties({ 'commit.status-check.num-retries': '2', 'commit.status-check.min-wait-ms': '2000' })
+    const waited: number[] = []
+    let sends = 0
+    const catalog = committing(async () => ((sends += 1), unknown))
+    const outcome = await commitTable(catalog, identifier, appends().build, {
+      pause: async (ms) => void waited.push(ms),
+    })
+    expect(outcome.outcome).toBe('unknown')
+    expect(waited).toHaveLength(2)
+    expect(waited[0]).toBeGreaterThanOrEqual(1000)
+    expect(waited[1]).toBeGreaterThanOrEqual(2000)
+    expect(sends).toBe(3)
+  })
+
+  test('ends when the time of the commit is over', async () => {
+    await setProperties({ 'commit.retry.total-timeout-ms': '300', 'commit.status-check.min-wait-ms': '500000' })
+    const catalog = committing(async () => unknown)
+    const startedAt = performance.now()
+    expect((await commitTable(catalog, identifier, appends().build)).outcome).toBe('unknown')
+    expect(performance.now() - startedAt).toBeLessThan(5000)
+  })
+
+  test('ends within a second when it is called off, though the catalog does not answer', async () => {
+    const controller = new AbortController()
+    let isHanging = false
+    let calledOffAt = 0
+    const looking = committing(async () => ((isHanging = true), unknown))
+    const catalog = new Proxy<Catalog>(looking, {
+      get: (target, key) => {
+        if (key !== 'loadTable' || !isHanging) return Reflect.get(target, key) as unknown
+        return () => {
+          calledOffAt ||= performance.now()
+          controller.abort()
+          return new Promise(() => {})
+        }
+      },
+    })
+    const { build, files } = appends()
+    const outcome = await commitTable(catalog, identifier, build, { signal: controller.signal })
+    expect(outcome).toMatchObject({ outcome: 'unknown' })
+    expect(performance.now() - calledOffAt).toBeLessThan(1000)
+    expect(await exists(files)).toEqual([true])
+  })
+
+  test('looks once more when it is called off', async () => {
+    const controller = new AbortController()
+    const catalog = committing(async (t, r) => {
+      await sound.commit(t, r)
+      controller.abort()
+      return unknown
+    })
+    const outcome = await commitTable(catalog, identifier, appends().build, { signal: controller.signal })
+    expect(outcome.outcome).toBe('applied')
+  })
+})
+
 describe('pauses between tries', () => {
   test('follow the properties of the table', () => {
     const properties = {
@@ -365,7 +582,7 @@ describe('pauses between tries', () => {
       'commit.retry.total-timeout-ms': '1000',
     }
     const settings = retrySettingsOf({ properties })
-    expect(settings).toEqual({ retries: 7, minWaitMs: 10, maxWaitMs: 35, totalMs: 1000 })
+    expect(settings).toMatchObject({ retries: 7, minWaitMs: 10, maxWaitMs: 35, totalMs: 1000 })
     expect([1, 2, 3, 9].map((n) => pauseMs(settings, n, () => 1))).toEqual([10, 20, 35, 35])
     expect(pauseMs(settings, 1, () => 0)).toBe(5)
     expect(retrySettingsOf({ properties: { 'commit.retry.num-retries': 'many' } })).toEqual({
@@ -373,7 +590,10 @@ describe('pauses between tries', () => {
       minWaitMs: 100,
       maxWaitMs: 60_000,
       totalMs: 1_800_000,
+      statusCheck: { retries: 3, minWaitMs: 1000, maxWaitMs: 60_000, totalMs: 1_800_000 },
     })
+    const checked = { 'commit.status-check.num-retries': '1', 'commit.status-check.total-timeout-ms': '9' }
+    expect(retrySettingsOf({ properties: checked }).statusCheck).toMatchObject({ retries: 1, totalMs: 9 })
   })
 
   test('end the tries when the time of the table is over', async () => {

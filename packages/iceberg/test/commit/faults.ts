@@ -1,5 +1,13 @@
 import type pg from 'pg'
-import { IcebergError, type FolderStorage, type ListedFile } from '../../src/index.ts'
+import {
+  IcebergError,
+  type Catalog,
+  type CommitRequest,
+  type CommitResult,
+  type FolderStorage,
+  type ListedFile,
+  type LoadedTable,
+} from '../../src/index.ts'
 
 /** `before`: it fails and nothing happened; `after`: it was done, and fails all the same; `down`: so do all after it. */
 export type FaultMode = 'before' | 'after' | 'down'
@@ -133,4 +141,37 @@ export function memoryBucket(): FolderStorage & { readonly files: ReadonlyMap<st
     removeFolder: async (folder) => void made.delete(folder),
     folderExists: async (folder) => made.has(folder) || within(folder).length > 0,
   }
+}
+
+/** What a commit is answered though it was applied. `repeated`: what a second copy of the request is answered. */
+export const denials = ['repeated', 'conflict', 'unavailable', 'rejected'] as const
+export type Denial = (typeof denials)[number]
+
+/** A catalog that says of its n-th commit that it was not applied, but it was; `after` is done before it says so. */
+export function denying(
+  catalog: Catalog,
+  at: number,
+  denial: Denial,
+  after: () => Promise<void> = async () => {},
+): Catalog {
+  let n = 0
+  const commit = async (table: LoadedTable, request: CommitRequest): Promise<CommitResult> => {
+    const result = await catalog.commit(table, request)
+    if ((n += 1) !== at || result.outcome !== 'applied') return result
+    await after()
+    if (denial === 'repeated') return catalog.commit(table, request)
+    return { outcome: 'not_applied', why: denial, error: new IcebergError('commit_conflict', 'denied by the test') }
+  }
+  return withMember(catalog, 'commit', commit)
+}
+
+/** The same catalog with one member replaced. */
+export function withMember<K extends keyof Catalog>(catalog: Catalog, name: K, member: Catalog[K]): Catalog {
+  return new Proxy(catalog, {
+    get(target, key) {
+      if (key === name) return member
+      const value = Reflect.get(target, key) as unknown
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value
+    },
+  })
 }

@@ -1,0 +1,119 @@
+import type { CommitRequest, LoadedTable } from '../catalogs/catalog.ts'
+import { stringifyJson } from '../json/json.ts'
+import { tableMetadataToJson } from '../metadata/table-metadata-json.ts'
+import type { TableMetadata } from '../metadata/table-metadata.ts'
+import { showsUpdates } from './applied.ts'
+import type { BuiltCommit } from './commit.ts'
+
+// Every request that was sent is remembered until the end. A gateway may repeat a request: the first copy is applied and
+// the second is answered with a conflict. So "not applied" is only believed once the fresh table does not show it, and
+// until then none of its files is removed.
+
+/** A request that was sent, and what may have become of it. */
+export interface SentCommit {
+  readonly base: LoadedTable
+  readonly built: BuiltCommit
+  readonly request: CommitRequest
+  /**
+   * refused: the catalog was never asked, so it is not applied.
+   * answered: the catalog said that it is not applied.
+   * unknown: nobody said what became of it, and it may still be applied.
+   * overtaken: nobody said, and the table has moved on so that it can no longer be applied.
+   */
+  state: 'refused' | 'answered' | 'unknown' | 'overtaken'
+}
+
+export class SentCommits {
+  readonly #sent: SentCommit[] = []
+  /** Files of ours that a table which was loaded refers to. */
+  readonly #referred = new Set<string>()
+
+  add(base: LoadedTable, built: BuiltCommit, request: CommitRequest): SentCommit {
+    const sent: SentCommit = { base, built, request, state: 'unknown' }
+    this.#sent.push(sent)
+    return sent
+  }
+
+  /** Whether the fresh table has to be looked at before it can be said that none is applied. */
+  get mayBeApplied(): boolean {
+    return this.#sent.some((sent) => sent.state === 'answered' || sent.state === 'unknown')
+  }
+
+  /** Whether one of them may still be applied, as far as the tables that were loaded show. */
+  get mayStillApply(): boolean {
+    return this.#sent.some((sent) => sent.state === 'unknown')
+  }
+
+  /** Compares all of them with the table as it is now, and returns the one it shows. */
+  appliedIn({ metadata }: LoadedTable): SentCommit | undefined {
+    const files = new Set(filesIn(metadata))
+    for (const { built } of this.#sent) for (const file of built.files) if (files.has(file)) this.#referred.add(file)
+    for (const sent of this.#sent) {
+      if (sent.state === 'refused') continue
+      if (isApplied(sent, metadata)) return sent
+      if (sent.state === 'unknown' && isOvertaken(sent.request, metadata)) sent.state = 'overtaken'
+    }
+    return undefined
+  }
+
+  /** The files of requests that are not applied. What others of them may need, or a table refers to, is not among them. */
+  removable(applied: SentCommit | undefined): string[] {
+    const isNeeded = (sent: SentCommit): boolean =>
+      sent === applied || sent.state === 'unknown' || sent.state === 'overtaken'
+    const kept = new Set(this.#sent.filter(isNeeded).flatMap(({ built }) => built.files))
+    const files = new Set(this.#sent.flatMap(({ built }) => built.files))
+    return [...files].filter((file) => !kept.has(file) && !this.#referred.has(file))
+  }
+
+  get files(): string[] {
+    return [...new Set(this.#sent.flatMap(({ built }) => built.files))]
+  }
+}
+
+function isApplied({ built, base }: SentCommit, metadata: TableMetadata): boolean {
+  return built.isApplied?.(metadata) ?? showsUpdates(metadata, built.updates, base.metadata)
+}
+
+/** The files that metadata names by itself. */
+function filesIn(metadata: TableMetadata): string[] {
+  return [
+    ...metadata.snapshots.flatMap((snapshot) => [snapshot.manifestList ?? '', ...(snapshot.manifests ?? [])]),
+    ...metadata.statistics.map((file) => file.statisticsPath),
+    ...metadata.partitionStatistics.map((file) => file.statisticsPath),
+  ]
+}
+
+/** Whether a request that the table does not show can no longer be applied to it. */
+function isOvertaken({ requirements, updates }: CommitRequest, metadata: TableMetadata): boolean {
+  const branchMoved = requirements.some((requirement) => {
+    if (requirement.type !== 'assert-ref-snapshot-id') return false
+    return (metadata.refs.get(requirement.ref)?.snapshotId ?? null) !== requirement.snapshotId
+  })
+  // Commits to other branches count too. Only the first snapshot of a branch may have a number that was passed.
+  const numberPassed = updates.some(
+    (update) =>
+      update.action === 'add-snapshot' &&
+      update.snapshot.parentSnapshotId !== undefined &&
+      metadata.formatVersion > 1 &&
+      update.snapshot.sequenceNumber <= metadata.lastSequenceNumber,
+  )
+  return branchMoved || numberPassed
+}
+
+/**
+ * Whether a second copy of the request does nothing once the first was applied: it fails by the ref it demands, or it
+ * sets what is set already.
+ */
+export function isRepeatable({ requirements, updates }: CommitRequest): boolean {
+  const addsSnapshot = updates.some((update) => update.action === 'add-snapshot')
+  return !addsSnapshot || requirements.some((requirement) => requirement.type === 'assert-ref-snapshot-id')
+}
+
+/** Whether nothing at all was changed between two loads. */
+export function isSameMetadata(a: LoadedTable, b: LoadedTable): boolean {
+  if (a.metadataLocation !== undefined && b.metadataLocation !== undefined) {
+    return a.metadataLocation === b.metadataLocation
+  }
+  const text = ({ metadata }: LoadedTable): string => stringifyJson(tableMetadataToJson(metadata))
+  return text(a) === text(b)
+}
