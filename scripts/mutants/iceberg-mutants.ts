@@ -101,6 +101,14 @@ export const mutants: readonly Mutant[] = [
     tests: [commits],
   },
   {
+    name: 'iceberg: deletes known by equal path bounds that outlive their data file',
+    file: `${iceberg}/src/write/build-snapshot.ts`,
+    find: "file.content === 'position-deletes' ? onlyPath(file) : undefined",
+    replace: 'file.referencedDataFile',
+    tests: [snapshots],
+    by: 'by equal path bounds',
+  },
+  {
     name: 'iceberg: a conflict that is believed though the commit was applied',
     file: `${iceberg}/src/commit/commit.ts`,
     find: 'const earlier = this.#sent.appliedIn(table)',

@@ -8,6 +8,7 @@ import { writeManifestList } from '../manifests/write-manifest-list.ts'
 import type { Snapshot, SnapshotOperation } from '../metadata/snapshot.ts'
 import { currentSnapshot, type TableMetadata } from '../metadata/table-metadata.ts'
 import { assertWritable } from '../metadata/validate.ts'
+import { onlyPath } from '../scan/delete.ts'
 import { metadataLocationOf } from './data-location.ts'
 import { entriesOf, manifestsOf, partitionTypesIn } from './live-files.ts'
 import { mergeManifests } from './merge-manifests.ts'
@@ -136,12 +137,16 @@ async function withoutRemoved(
     else {
       const goes = (entry: ManifestEntry): boolean =>
         // Once no older data file is left, no delete has anything to apply to.
-        removes(entry) ||
-        (removedData.size > 0 && (keptData === 0 || removedData.has(entry.file.referencedDataFile ?? '')))
+        removes(entry) || (removedData.size > 0 && (keptData === 0 || isOnlyFor(entry.file, removedData)))
       kept.push(...(await filterManifest(draft, manifest, goes)))
     }
   }
   return kept
+}
+
+function isOnlyFor(file: ContentFile, removed: ReadonlySet<string>): boolean {
+  const path = file.content === 'position-deletes' ? onlyPath(file) : undefined
+  return path !== undefined && removed.has(path)
 }
 
 async function filterManifest(

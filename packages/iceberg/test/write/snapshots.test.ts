@@ -314,3 +314,21 @@ test('a table whose list of sort orders leaves out the unsorted one can be writt
   const loaded = { ...table.loaded, metadata: { ...table.metadata, sortOrders: [] } }
   expect(await writeDataFiles(duckdb(), loaded, numbered(0, 1))).toMatchObject([{ recordCount: 1, sortOrderId: 0 }])
 })
+
+test('a removed data file takes along the deletes that are known to be for it by equal path bounds', async () => {
+  const table = await newTable({ schema })
+  const first = await table.append(numbered(0, 3))
+  const [path = ''] = await pathsOf(table)
+  await table.deletePositions(new Map([[path, [1]]]))
+  const deletes = (await entriesOf(table)).map((entry) => entry.file).filter((file) => file.content !== 'data')
+  await table.setSnapshot(first?.snapshotId ?? 0n)
+  await table.appendFiles(deletes.map(({ referencedDataFile: _named, ...file }) => file))
+  await table.append(numbered(10, 1))
+  expect((await entriesOf(table)).map((entry) => entry.file.content).toSorted()).toEqual([
+    'data',
+    'data',
+    'position-deletes',
+  ])
+  await table.deleteFiles([path])
+  expect((await entriesOf(table)).map((entry) => entry.file.content)).toEqual(['data'])
+})
