@@ -7,18 +7,43 @@ const race = (name: string) => `packages/engine/test/races/${name}.test.ts`
 
 export const mutants: readonly Mutant[] = [
   {
-    name: 'complete without the fence',
-    file: `${lifecycle}/complete.ts`,
-    find: 'where ${fencedBy(jobIds, attemptIds)} and status',
-    replace: 'where job_id = any(${jobIds}::uuid[]) and ${attemptIds}::uuid[] is not null and status',
-    tests: [race('stale-attempt')],
+    name: 'complete, chain and fail without the fence',
+    file: `${lifecycle}/finish.ts`,
+    find: /where \$\{fencedBy\(jobIds, attemptIds\)\} and status = 'running'\s+returning/g,
+    replace:
+      "where job_id = any(${jobIds}::uuid[]) and ${attemptIds}::uuid[] is not null and status = 'running' returning",
+    tests: [race('mixed-batch')],
   },
   {
-    name: 'fail, retry, release and defer without the fence',
+    name: 'retry, retry later, release and defer without the fence',
     file: `${lifecycle}/finish.ts`,
-    find: /where \$\{fencedBy\([^}]*\}\) => jobId\),[^}]*\}\) => attemptId\),\s*\)\}/g,
-    replace: 'where job_id = any(${fences.map(({ jobId }) => jobId)}::uuid[])',
-    tests: [race('stale-attempt')],
+    find: /where \$\{fencedBy\(jobIds, attemptIds\)\} and status = 'running'\s+order by/g,
+    replace:
+      "where job_id = any(${jobIds}::uuid[]) and ${attemptIds}::uuid[] is not null and status = 'running' order by",
+    tests: [race('mixed-batch')],
+  },
+  {
+    name: 'a batched fail that does not look at the fence',
+    file: `${lifecycle}/fail.ts`,
+    find: '${removedByFence(t, { jobIds, attemptIds })}',
+    replace:
+      'ended as (delete from ${t.liveJobs} where job_id = any(${jobIds}::uuid[]) and ${attemptIds}::uuid[] is not null returning *)',
+    tests: [race('mixed-batch')],
+  },
+  {
+    name: 'a chained job although its attempt was stale, in a batch',
+    file: `${lifecycle}/link.ts`,
+    find: 'from ended,',
+    replace:
+      'from (select job_id, attempt_id, pipeline_id from ended union all select gen_random_uuid(), key::uuid, null from jsonb_each(${links}::jsonb)) ended,',
+    tests: [race('mixed-batch')],
+  },
+  {
+    name: 'the end of an attempt before what it chained',
+    file: `${lifecycle}/complete.ts`,
+    find: 'sql`case when (select count(*) from linked) >= 0 then ${t.nextEventId} end`',
+    replace: 't.nextEventId',
+    tests: [race('mixed-batch')],
   },
   {
     name: 'renew without the fence',
@@ -37,9 +62,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'step results without the fence',
     file: `${attempt}/step.ts`,
-    find: 'and attempt_id = ${fence.attemptId} and status',
-    replace: 'and status',
-    tests: [race('stale-attempt')],
+    find: "where ${fencedBy(jobIds, attemptIds)} and status = 'running'",
+    replace: "where job_id = any(${jobIds}::uuid[]) and ${attemptIds}::uuid[] is not null and status = 'running'",
+    tests: [race('mixed-batch')],
   },
   {
     name: 'user transactions without the fence',
@@ -277,9 +302,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a chained job although the attempt was stale',
-    file: `${attempt}/settle.ts`,
+    file: `${attempt}/settle-alone.ts`,
     find: 'if (rows[0] === undefined) return { rows, chained: [] }',
-    replace: 'rows[0] ??= { ...fence, job_id: "", attempt_id: "", parent_job_id: null, pipeline_id: null }',
+    replace: 'rows[0] ??= { ...settling, job_id: "", attempt_id: "", parent_job_id: null, pipeline_id: null }',
     tests: [race('stale-attempt')],
   },
   {
@@ -334,7 +359,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a count of settled attempts that is not compared with what was asked',
     file: `${attempt}/settle.ts`,
-    find: 'completed === completions.length ? [] : completing',
+    find: 'written === items.length ? [] : claimed',
     replace: '[]',
     tests: [race('stale-attempt'), basics],
   },

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
+import { afterwards } from './attempt/afterwards.ts'
 import type { Attempt } from './attempt/attempt.ts'
 import { Claims, type EngineClaimOptions } from './attempt/claims.ts'
 import { renewAttempts } from './attempt/renewals.ts'
 import { execute, outcomeOf, outcomeOfError } from './attempt/run.ts'
-import { afterwards, settle, settleAll, type Outcome } from './attempt/settle.ts'
+import { settle, settleAll, type Outcome } from './attempt/settle.ts'
 import { listStepsOf, type Step } from './attempt/step.ts'
 import { checkInteger, checkKey, storableText } from './check.ts'
 import type { Context } from './context.ts'
@@ -193,7 +194,7 @@ export class Engine {
     return answer as Settled
   }
 
-  /** The same for many attempts at once: their completions are one statement. Answers in order. */
+  /** The same for many attempts at once: one statement for each kind of outcome. Answers in order. */
   async settleAll(settlements: readonly { attempt: Attempt; outcome: Outcome }[]): Promise<Settled[]> {
     const claimed = settlements.map(({ attempt, outcome }) => ({ claimed: attempt.claimed, outcome }))
     return this.#settle(settlements, () => settleAll(this.#context, claimed))
@@ -247,7 +248,10 @@ export class Engine {
     const { database, wake } = this.#context
     const rows = await cancelTrees(database, jobIds, checkKey(by, 'by'))
     wake.cancelled(rows.running)
-    await afterwards(this.#context, rows.orphans)
+    await afterwards(
+      this.#context,
+      rows.orphans.map((row) => row.parent_job_id),
+    )
     return rows.jobIds
   }
 

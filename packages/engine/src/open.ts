@@ -1,3 +1,4 @@
+import { StepsTogether } from './attempt/steps-together.ts'
 import type { Context } from './context.ts'
 import { Database, type PausePoint } from './database/database.ts'
 import { failure } from './database/failure.ts'
@@ -55,6 +56,7 @@ export async function openEngineWith(
     limits: checked,
     logger,
     wake,
+    steps: new StepsTogether(database),
     durableClaims: checked.durableClaims,
     telemetry: createTelemetry(),
     handlerProcess: checked,

@@ -9,9 +9,9 @@ import type { SubmitOptions } from '../lifecycle/submission.ts'
 import type { Operation } from '../operation.ts'
 import { completeWith, type Completed } from './complete.ts'
 import { checkEmission, checkProgress, emit, setProgress, type EmitOptions, type Progress } from './emit.ts'
-import type { Verb } from './fence.ts'
-import { reject, type Outcome } from './settle.ts'
-import { checkStep, listSteps, recordSteps, type Step, type StepResult } from './step.ts'
+import { reject, type Verb } from './fence.ts'
+import type { Outcome } from './settle.ts'
+import { checkStep, listStepsOf, recordSteps, type Step, type StepResult } from './step.ts'
 import { holdFence, type TransactionClient } from './transaction.ts'
 
 /** What became of a write made while a handler runs. */
@@ -117,12 +117,15 @@ export class Attempt {
   /** Stores what came of a named part of the job. */
   async recordStep(result: StepResult): Promise<Written> {
     const step = checkStep(result, this.#context.limits.maxPayloadBytes)
-    return this.#written('step', await recordSteps(this.#db, this, [step]))
+    const { steps } = this.#context
+    const held = this.#inTransactions > 0 ? recordSteps(this.#db, this, [step]) : steps.record(this.claimed, step)
+    return this.#written('step', await held)
   }
 
   /** The step results stored so far, by this attempt and earlier ones. */
   async steps(): Promise<Step[]> {
-    return listSteps(this.#db, this.jobId)
+    if (this.#inTransactions === 0) return this.#context.steps.list(this.jobId)
+    return (await listStepsOf(this.#db, [this.jobId])).get(this.jobId) ?? []
   }
 
   /**

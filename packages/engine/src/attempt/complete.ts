@@ -2,7 +2,9 @@ import type { Context } from '../context.ts'
 import { PermanentError } from '../errors.ts'
 import type { Attempt } from './attempt.ts'
 import { outcomeOf } from './run.ts'
-import { afterwards, completeIn, type Outcome } from './settle.ts'
+import { afterwards } from './afterwards.ts'
+import type { Outcome } from './settle.ts'
+import { completeIn } from './settle-alone.ts'
 import { holdFence, type TransactionClient } from './transaction.ts'
 
 export type Completed = Extract<Outcome, { kind: 'completed' }>
@@ -30,6 +32,6 @@ export async function completeWith<T>(
   if (done === undefined) return undefined
   const { value, outcome, ended } = done
   context.wake.submitted(outcome.chain, ended.chained)
-  await afterwards(context, ended.rows)
+  await afterwards(context, [attempt.claimed.parentJobId])
   return { value, outcome: { ...outcome, written: true } }
 }

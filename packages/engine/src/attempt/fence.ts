@@ -1,5 +1,7 @@
+import type { Context } from '../context.ts'
 import type { Db } from '../database/database.ts'
 import { sql, type Sql } from '../database/sql.ts'
+import type { Claimed } from '../lifecycle/claim.ts'
 import { fencedBy, type Fence } from '../lifecycle/outcome.ts'
 
 /** What an attempt tried when its fence was found lost. */
@@ -61,4 +63,23 @@ export async function recordRejection(db: Db, verb: Verb, fences: readonly Fence
                stale (job_id, attempt_id)
          where exists (select from ${t.jobs} job where job.job_id = stale.job_id)`,
   )
+}
+
+/** Traces writes that found no row, and lets go of what their attempts still hold; the attempts that are lost. */
+export async function reject(
+  context: Pick<Context, 'logger' | 'telemetry'> & { readonly database: Db },
+  verb: Verb,
+  attempts: readonly Claimed[],
+): Promise<Set<string>> {
+  if (attempts.length === 0) return new Set()
+  const { database, logger } = context
+  const settled = await alreadySettled(database, verb, attempts)
+  const stale = attempts.filter(({ attemptId }) => !settled.has(attemptId))
+  if (stale.length > 0) await recordRejection(database, verb, stale)
+  for (const claimed of stale) {
+    const { jobId, attemptId, operation } = claimed
+    logger.warn({ job_id: jobId, attempt_id: attemptId, operation, verb }, 'writeback_stale_attempt')
+    context.telemetry.staleWriteback(operation, verb)
+  }
+  return new Set(stale.map(({ attemptId }) => attemptId))
 }

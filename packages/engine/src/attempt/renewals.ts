@@ -2,8 +2,7 @@ import type { Context } from '../context.ts'
 import type { Db } from '../database/database.ts'
 import { renew } from '../lifecycle/renew.ts'
 import type { Attempt } from './attempt.ts'
-import { alreadySettled } from './fence.ts'
-import { reject } from './settle.ts'
+import { alreadySettled, reject } from './fence.ts'
 
 /** Renews the leases of all these attempts in one statement; fires the signals of those whose fence is lost: the answer. */
 export async function renewAttempts(context: Context, db: Db, attempts: readonly Attempt[]): Promise<Attempt[]> {

@@ -1,18 +1,31 @@
 import type { Context } from '../context.ts'
-import type { Db } from '../database/database.ts'
-import { AncestorsSlot, ChildConflict, deferAttempt } from '../lifecycle/defer.ts'
-import { drawPlaces, insertChained } from '../lifecycle/chain.ts'
 import type { Claimed } from '../lifecycle/claim.ts'
-import { closeParents } from '../lifecycle/close.ts'
-import { complete, completeMany, type Completion, type SettledRow } from '../lifecycle/complete.ts'
-import { fail } from '../lifecycle/fail.ts'
-import type { Fence, Settled } from '../lifecycle/outcome.ts'
-import { release } from '../lifecycle/release.ts'
-import { backoffMs, retry } from '../lifecycle/retry.ts'
-import { retryLater } from '../lifecycle/retry-later.ts'
+import { completeChaining, completeMany, type ChainingCompletion, type Completion } from '../lifecycle/complete.ts'
+import { fail, type Failure } from '../lifecycle/fail.ts'
+import type { Settled, WrittenRow } from '../lifecycle/outcome.ts'
+import { release, type Release } from '../lifecycle/release.ts'
+import { backoffMs, retry, type Retry } from '../lifecycle/retry.ts'
+import { retryLater, type Postponement } from '../lifecycle/retry-later.ts'
 import type { Submission } from '../lifecycle/submission.ts'
-import { alreadySettled, childConflict, recordRejection, type Verb } from './fence.ts'
-import { recordSteps, type CheckedStep } from './step.ts'
+import { isKeyed } from '../lifecycle/submit.ts'
+import { operationDefaults } from '../operation.ts'
+import { afterwards } from './afterwards.ts'
+import { reject, type Verb } from './fence.ts'
+import { completeAlone, deferAlone, failAlone } from './settle-alone.ts'
+import { settlingOf } from './settling.ts'
+import type { CheckedStep } from './step.ts'
+
+/*
+ * Writing what attempts came to, any number of them at once: one statement for each kind of outcome in the batch.
+ *
+ * The statements of a batch run side by side, each on a connection of its own. They cannot wait for each other: every
+ * job is in one of them only, and a lock, a slot or a row of live_jobs belongs to one job. Within a statement, rows are
+ * locked in the order of their ids. Parents are closed at the end, once for the whole batch.
+ *
+ * Each statement says which attempts it has written. The others are asked about: one that had settled in just this way
+ * before, in a report whose answer was lost, has settled; any other has lost its fence. So a batch that is repeated,
+ * whole or in parts, gives the same answers.
+ */
 
 /** What an attempt came to: computed first, from the handler alone; written second, as often as it takes. */
 export type Outcome =
@@ -29,6 +42,8 @@ export type Outcome =
   | { kind: 'released'; reason: string }
   | { kind: 'deferred'; children: readonly Submission[]; failAt: number; result: string }
 
+export type Failed = Extract<Outcome, { kind: 'failed' }>
+
 export interface Settlement {
   claimed: Claimed
   outcome: Outcome
@@ -37,207 +52,165 @@ export interface Settlement {
 const settled: Settled = { settled: true }
 const fenceLost: Settled = { settled: false, why: 'fence_lost' }
 
-/** Writes the outcomes of any number of attempts; plain completions, and releases, are one statement. In order. */
+/** Writes one outcome under the fence. Repeating it, after an error, is safe and gives the same answer. */
+export async function settle(context: Context, claimed: Claimed, outcome: Outcome): Promise<Settled> {
+  const [answer] = await settleAll(context, [{ claimed, outcome }])
+  return answer as Settled
+}
+
+/** Writes the outcomes of any number of attempts, each under its fence. Answers in order. */
 export async function settleAll(context: Context, settlements: readonly Settlement[]): Promise<Settled[]> {
-  const { database } = context
-  const completing: Claimed[] = []
-  const completions: Completion[] = []
-  const releasing: Claimed[] = []
-  const lost = new Set<string>()
-  for (const { claimed, outcome } of settlements) {
-    if (outcome.kind === 'completed' && outcome.written) continue // by attempt.complete()
-    if (outcome.kind === 'completed' && outcome.chain.length === 0 && outcome.steps.length === 0) {
-      completing.push(claimed)
-      completions.push(completionOf(claimed, outcome))
-    } else if (outcome.kind === 'released' && outcome.reason === 'shutdown') {
-      releasing.push(claimed)
-    } else if (!(await settle(context, claimed, outcome)).settled) {
-      lost.add(claimed.attemptId)
-    }
-  }
-  const completed = await completeMany(database, completions)
-  const released = new Set((await release(database, releasing, 'shutdown')).map((row) => row.attempt_id))
-  // With one of them missing, all are asked about: which it was, the count does not say.
-  const uncertain = completed === completions.length ? [] : completing
-  const unreleased = releasing.filter(({ attemptId }) => !released.has(attemptId))
-  for (const attemptId of await reject(context, 'complete', uncertain)) lost.add(attemptId)
-  await closeParentsOf(
-    context,
-    completing.flatMap(({ parentJobId }) => parentJobId ?? []),
-  )
-  for (const attemptId of await reject(context, 'release', unreleased)) lost.add(attemptId)
-  context.wake.jobs(releasing)
+  const batch = new Batch(context)
+  for (const { claimed, outcome } of settlements) batch.add(claimed, outcome)
+  const lost = await batch.write()
   return settlements.map(({ claimed }) => (lost.has(claimed.attemptId) ? fenceLost : settled))
 }
 
-function completionOf(claimed: Claimed, { result }: { result: string }): Completion {
-  const { jobId, attemptId, lockKey, slotKey } = claimed
-  return { jobId, attemptId, result, hasKeys: lockKey !== undefined || slotKey !== undefined }
+/** The attempts of one kind of outcome, and what their statement is given. */
+class Kind<Item> {
+  readonly claimed: Claimed[] = []
+  readonly items: Item[] = []
+
+  add(claimed: Claimed, item: Item): void {
+    this.claimed.push(claimed)
+    this.items.push(item)
+  }
 }
 
-/** Writes one outcome under the fence. Repeating it, after an error, is safe and gives the same answer. */
-export async function settle(context: Context, claimed: Claimed, outcome: Outcome): Promise<Settled> {
-  const { database } = context
-  const fence: Fence = { jobId: claimed.jobId, attemptId: claimed.attemptId }
-  switch (outcome.kind) {
-    case 'completed':
-      if (outcome.written) return settled
-      return finish(context, 'complete', claimed, await completeOne(context, claimed, outcome))
-    case 'failed':
-      return settleFailure(context, claimed, outcome)
-    case 'retry_later':
-      return finish(context, 'retry_later', claimed, await retryLater(database, [{ ...fence, ...outcome }]))
-    case 'released': {
-      const rows = await release(database, [fence], outcome.reason)
-      if (rows.length > 0) context.wake.jobs([claimed])
-      return finish(context, 'release', claimed, rows)
+/** Attempts of one kind whose rows were not found. */
+interface Unwritten {
+  verb: Verb
+  attempts: readonly Claimed[]
+}
+
+/** Outcomes sorted by what writes them. */
+class Batch {
+  readonly #context: Context
+  readonly #completions = new Kind<Completion>()
+  readonly #chains = new Kind<ChainingCompletion>()
+  readonly #failures = new Kind<Failure>()
+  readonly #retries = new Kind<Retry>()
+  readonly #postponements = new Kind<Postponement>()
+  readonly #releases = new Kind<Release>()
+  readonly #alone: (() => Promise<Iterable<string>>)[] = []
+  readonly #parents = new Set<string>()
+
+  constructor(context: Context) {
+    this.#context = context
+  }
+
+  add(claimed: Claimed, outcome: Outcome): void {
+    const settling = settlingOf(claimed)
+    switch (outcome.kind) {
+      case 'completed':
+        return outcome.written ? undefined : this.#addCompletion(claimed, outcome)
+      case 'failed':
+        return this.#addFailure(claimed, outcome)
+      case 'retry_later':
+        return this.#postponements.add(claimed, { ...settling, ...outcome })
+      case 'released':
+        return this.#releases.add(claimed, { ...settling, reason: outcome.reason })
+      case 'deferred':
+        if (outcome.children.length > 0) this.#alone.push(() => this.#defer(claimed, outcome))
+        else this.#addCompletion(claimed, { ...outcome, kind: 'completed', steps: [], chain: [] })
     }
-    case 'deferred':
-      return settleDeferral(context, claimed, outcome)
   }
-}
 
-async function completeOne(
-  context: Context,
-  claimed: Claimed,
-  outcome: Extract<Outcome, { kind: 'completed' }>,
-): Promise<SettledRow[]> {
-  const { steps, chain } = outcome
-  if (chain.length === 0 && steps.length === 0) return complete(context.database, [completionOf(claimed, outcome)])
-  const { rows, chained } = await context.database.transaction('complete', (db) => completeIn(db, claimed, outcome))
-  if (rows.length > 0) context.wake.submitted(chain, chained)
-  return rows
-}
-
-/** Completes one attempt, with its steps and the jobs it chained, inside whatever transaction `db` is. */
-export async function completeIn(
-  db: Db,
-  claimed: Claimed,
-  outcome: Extract<Outcome, { kind: 'completed' }>,
-): Promise<{ rows: SettledRow[]; chained: (string | undefined)[] }> {
-  const { steps, chain } = outcome
-  const fence: Fence = { jobId: claimed.jobId, attemptId: claimed.attemptId }
-  const places = await drawPlaces(db, chain.length)
-  const rows = await complete(db, [{ ...completionOf(claimed, outcome), chains: chain.length > 0 }])
-  if (rows[0] === undefined) return { rows, chained: [] }
-  await recordSteps(db, fence, steps, 'proven')
-  const pipelineId = rows[0].pipeline_id ?? fence.jobId
-  const chained = chain.length > 0 ? await insertChained(db, { ...fence, pipelineId }, chain, places) : []
-  return { rows, chained }
-}
-
-async function settleFailure(
-  context: Context,
-  claimed: Claimed,
-  { error, errorCode, permanent, steps }: Extract<Outcome, { kind: 'failed' }>,
-): Promise<Settled> {
-  const fence: Fence = { jobId: claimed.jobId, attemptId: claimed.attemptId }
-  const again = !permanent && claimed.attempts < claimed.maxAttempts
-  const policy = context.operations.get(claimed.operation)?.retry ?? { firstDelayMs: 1000, maxDelayMs: 3_600_000 }
-  const delayMs = backoffMs(policy, claimed.attempts)
-  const write = (db: Db) =>
-    again ? retry(db, [{ ...fence, error, errorCode, delayMs }]) : fail(db, [{ ...fence, error, errorCode }])
-  const withSteps = (db: Db) => inSteps(db, fence, steps, write)
-  const { database } = context
-  const rows = steps.length === 0 ? await write(database) : await database.transaction('fail', withSteps)
-  return finish(context, again ? 'retry' : 'fail', claimed, rows)
-}
-
-async function inSteps(
-  db: Db,
-  fence: Fence,
-  steps: readonly CheckedStep[],
-  write: (db: Db) => Promise<SettledRow[]>,
-): Promise<SettledRow[]> {
-  const settled = await write(db)
-  if (settled.length > 0) await recordSteps(db, fence, steps, 'proven')
-  return settled
-}
-
-async function settleDeferral(
-  context: Context,
-  claimed: Claimed,
-  outcome: Extract<Outcome, { kind: 'deferred' }>,
-): Promise<Settled> {
-  const fence: Fence = { jobId: claimed.jobId, attemptId: claimed.attemptId }
-  if (outcome.children.length === 0) {
-    return settle(context, claimed, { kind: 'completed', result: outcome.result, steps: [], chain: [] })
+  /** Writes all of it; the attempts that have lost their fence. */
+  async write(): Promise<Set<string>> {
+    // All of them are waited for, also after an error: whoever repeats the batch then meets none of its own statements.
+    const together = await Promise.allSettled([
+      this.#complete(),
+      this.#chain(),
+      this.#together('fail', this.#failures, fail),
+      this.#together('retry', this.#retries, retry),
+      this.#together('retry_later', this.#postponements, retryLater),
+      this.#together('release', this.#releases, release),
+    ])
+    const lost = await this.#rejected(together.flatMap((kind) => (kind.status === 'fulfilled' ? kind.value : [])))
+    // What takes locks comes after what frees them.
+    const [alone] = await Promise.allSettled([this.#eachAlone(lost)])
+    await afterwards(this.#context, this.#parents)
+    for (const part of [...together, alone]) if (part.status === 'rejected') throw part.reason
+    return lost
   }
-  try {
-    const jobIds = await context.database.transaction('defer', (db) => deferAttempt(db, fence, outcome))
-    if (jobIds === undefined) return await finish(context, 'defer', claimed, [])
-    context.wake.submitted(outcome.children, jobIds)
-    return { settled: true }
-  } catch (error) {
-    if (!(error instanceof ChildConflict || error instanceof AncestorsSlot)) throw error
-    return settleFailure(context, claimed, {
-      kind: 'failed',
-      error: `A child could not be submitted: ${describeConflict(error)}`,
-      errorCode: childConflict,
-      permanent: error instanceof AncestorsSlot,
-      steps: [],
-    })
-  }
-}
 
-/** The answer to one settlement, and what follows from it. */
-async function finish(context: Context, verb: Verb, claimed: Claimed, rows: readonly SettledRow[]): Promise<Settled> {
-  if (rows.length === 0) {
-    const lost = await reject(context, verb, [claimed])
-    return lost.size > 0 ? fenceLost : settled
+  #addCompletion(claimed: Claimed, outcome: Extract<Outcome, { kind: 'completed' }>): void {
+    const { result, steps, chain } = outcome
+    const completion = { ...settlingOf(claimed), result }
+    this.#ends(claimed)
+    if (steps.length > 0 || chain.some(isKeyed)) {
+      this.#alone.push(async () =>
+        this.#lostOf('complete', claimed, await completeAlone(this.#context, claimed, outcome)),
+      )
+    } else if (chain.length > 0) this.#chains.add(claimed, { ...completion, links: chain })
+    else this.#completions.add(claimed, completion)
   }
-  await afterwards(context, rows)
-  return settled
-}
 
-/** Traces writes that found no row, and lets go of what their attempts still hold; the attempts that are lost. */
-export async function reject(
-  context: Pick<Context, 'logger' | 'telemetry'> & { readonly database: Db },
-  verb: Verb,
-  attempts: readonly Claimed[],
-): Promise<Set<string>> {
-  if (attempts.length === 0) return new Set()
-  const { database, logger } = context
-  const settled = await alreadySettled(database, verb, attempts)
-  const stale = attempts.filter(({ attemptId }) => !settled.has(attemptId))
-  if (stale.length > 0) await recordRejection(database, verb, stale)
-  for (const claimed of stale) {
-    const { jobId, attemptId, operation } = claimed
-    logger.warn({ job_id: jobId, attempt_id: attemptId, operation, verb }, 'writeback_stale_attempt')
-    context.telemetry.staleWriteback(operation, verb)
+  #addFailure(claimed: Claimed, outcome: Failed): void {
+    const { error, errorCode, permanent, steps } = outcome
+    const again = !permanent && claimed.attempts < claimed.maxAttempts
+    const policy = this.#context.operations.get(claimed.operation)?.retry ?? operationDefaults.retry
+    const delayMs = backoffMs(policy, claimed.attempts)
+    const failure = { ...settlingOf(claimed), error, errorCode }
+    if (!again) this.#ends(claimed)
+    if (steps.length > 0) {
+      const write = () => failAlone(this.#context, claimed, outcome, again ? delayMs : undefined)
+      this.#alone.push(async () => this.#lostOf(again ? 'retry' : 'fail', claimed, await write()))
+    } else if (again) this.#retries.add(claimed, { ...failure, delayMs })
+    else this.#failures.add(claimed, failure)
   }
-  return new Set(stale.map(({ attemptId }) => attemptId))
-}
 
-/** An ended child may have been its parent's last. */
-export async function afterwards(context: Context, rows: readonly { parent_job_id: string | null }[]): Promise<void> {
-  await closeParentsOf(
-    context,
-    rows.map((row) => row.parent_job_id).filter((id) => id !== null),
-  )
-}
-
-// The sweep does the same, so an error here loses nothing.
-async function closeParentsOf(context: Context, parents: readonly string[]): Promise<void> {
-  if (parents.length === 0) return
-  try {
-    await closeParents(context.database, parents)
-  } catch (error) {
-    context.logger.warn({ err: error, parents }, 'parent_not_closed')
+  #ends({ parentJobId }: Claimed): void {
+    if (parentJobId !== undefined) this.#parents.add(parentJobId)
   }
-}
 
-function describeConflict(error: ChildConflict | AncestorsSlot): string {
-  if (error instanceof AncestorsSlot) {
-    return `it wants the slot ${error.slotKey}, which a job that waits for it occupies, so that it could never run`
+  // Only how many were written is read, which is much cheaper. With one missing, all are asked about.
+  async #complete(): Promise<Unwritten> {
+    const { claimed, items } = this.#completions
+    const written = await completeMany(this.#context.database, items)
+    return { verb: 'complete', attempts: written === items.length ? [] : claimed }
   }
-  const { conflict } = error
-  switch (conflict.why) {
-    case 'locked':
-      return `the lock ${conflict.lockKey} is held by job ${conflict.holder.jobId}`
-    case 'duplicate':
-      return `the dedup key ${conflict.dedupKey} is taken by job ${conflict.holder.jobId}`
-    case 'drained':
-      return 'new work is refused'
+
+  async #chain(): Promise<Unwritten> {
+    const { claimed, items } = this.#chains
+    const chained = await completeChaining(this.#context.database, items)
+    for (const { attemptId, links } of items) this.#context.wake.submitted(links, chained.get(attemptId) ?? [])
+    return { verb: 'complete', attempts: claimed.filter(({ attemptId }) => !chained.has(attemptId)) }
+  }
+
+  async #together<Item>(
+    verb: Verb,
+    { claimed, items }: Kind<Item>,
+    write: (db: Context['database'], items: readonly Item[]) => Promise<WrittenRow[]>,
+  ): Promise<Unwritten> {
+    const written = new Set((await write(this.#context.database, items)).map((row) => row.attempt_id))
+    if (verb === 'release' && claimed.length > 0) this.#context.wake.jobs(claimed)
+    return { verb, attempts: claimed.filter(({ attemptId }) => !written.has(attemptId)) }
+  }
+
+  // One kind after another: several attempts at one job may be among them, and their events are to be in order.
+  async #rejected(unwritten: readonly Unwritten[]): Promise<Set<string>> {
+    const lost = new Set<string>()
+    for (const { verb, attempts } of unwritten) {
+      for (const attemptId of await reject(this.#context, verb, attempts)) lost.add(attemptId)
+    }
+    return lost
+  }
+
+  // One after another: each takes a connection for several statements.
+  async #eachAlone(lost: Set<string>): Promise<void> {
+    for (const write of this.#alone) for (const attemptId of await write()) lost.add(attemptId)
+  }
+
+  async #defer(claimed: Claimed, outcome: Extract<Outcome, { kind: 'deferred' }>): Promise<Iterable<string>> {
+    const deferred = await deferAlone(this.#context, claimed, outcome)
+    if (typeof deferred === 'boolean') return this.#lostOf('defer', claimed, deferred)
+    const { settled } = await settle(this.#context, claimed, deferred)
+    return settled ? [] : [claimed.attemptId]
+  }
+
+  async #lostOf(verb: Verb, claimed: Claimed, written: boolean): Promise<Iterable<string>> {
+    return written ? [] : reject(this.#context, verb, [claimed])
   }
 }

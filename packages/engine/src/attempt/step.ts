@@ -1,8 +1,11 @@
 import { checkKey, storableText } from '../check.ts'
 import type { Db } from '../database/database.ts'
-import { sql } from '../database/sql.ts'
+import type { Relations } from '../database/relations.ts'
+import { form, sql } from '../database/sql.ts'
+import { dashedId } from '../ids.ts'
 import { encodeJson, type Json } from '../json.ts'
-import type { Fence } from '../lifecycle/outcome.ts'
+import { fenceValues, type FenceValues } from '../lifecycle/finish.ts'
+import { fencedBy, type Fence, type WrittenRow } from '../lifecycle/outcome.ts'
 
 /** A named part of a job, and what came of it. */
 export interface StepResult {
@@ -53,6 +56,12 @@ export function checkStep(step: StepResult, maxBytes: number): CheckedStep {
   }
 }
 
+/** Step results of one attempt. */
+export interface StepsOf {
+  fence: Fence
+  steps: readonly CheckedStep[]
+}
+
 /** Stores step results under the fence; false when the fence is lost. Inside a settlement, `held` says it was proven. */
 export async function recordSteps(
   db: Db,
@@ -61,39 +70,57 @@ export async function recordSteps(
   held: 'prove' | 'proven' = 'prove',
 ): Promise<boolean> {
   if (steps.length === 0) return true
-  const { t } = db
+  return (await recordStepsOf(db, [{ fence, steps }], held)).has(fence.attemptId)
+}
+
+/** The same for many attempts in one statement: those that held their fence. */
+export async function recordStepsOf(
+  db: Db,
+  of: readonly StepsOf[],
+  held: 'prove' | 'proven' = 'prove',
+): Promise<Set<string>> {
+  const byAttempt = new Map<string, string[]>()
+  for (const { fence, steps } of of) {
+    const id = dashedId(fence.attemptId)
+    byAttempt.set(id, [...(byAttempt.get(id) ?? []), ...steps.map(stepJson)])
+  }
+  const given = `{${[...byAttempt].map(([id, steps]) => `"${id}":[${steps.join(',')}]`).join(',')}}`
+  const values = { ...fenceValues(of.map(({ fence }) => fence)), given }
+  const rows = await db.query<WrittenRow>('step', recording(db.t, values, held))
+  return new Set(rows.map((row) => row.attempt_id))
+}
+
+function stepJson({ step, success, message, error, elapsedSeconds, result }: CheckedStep): string {
+  const row = { step, success, message, error, elapsed_seconds: elapsedSeconds }
+  return `{"result":${result},${JSON.stringify(row).slice(1)}`
+}
+
+// A settlement has deleted the row by the time it stores steps; its transaction has proven the fence.
+const recording = form<Relations, FenceValues & { given: string }>((t, { jobIds, attemptIds, given }, held) => {
   const mine =
     held === 'proven'
-      ? sql`select ${fence.jobId}::uuid as job_id, ${fence.attemptId}::uuid as attempt_id`
+      ? sql`select job_id, attempt_id from unnest(${jobIds}::uuid[], ${attemptIds}::uuid[]) ended (job_id, attempt_id)`
       : sql`select job_id, attempt_id from ${t.liveJobs}
-             where job_id = ${fence.jobId} and attempt_id = ${fence.attemptId} and status = 'running' for key share`
-  const rows = await db.query(
-    'step',
-    sql`
-    with mine as (${mine})
-    insert into ${t.jobSteps} (job_id, attempt_id, ordinal, step, success, message, error, elapsed_seconds, result,
-                               created_at)
-    select job_id, attempt_id,
-           nth + (select coalesce(max(ordinal), 0) from ${t.jobSteps} earlier where earlier.job_id = ${fence.jobId}),
-           step, success, message, error, elapsed_seconds, nullif(result, 'null'), ${t.now}
-      from mine,
-           unnest(${steps.map(({ step }) => step)}::text[], ${steps.map(({ success }) => success)}::boolean[],
-                  ${steps.map(({ message }) => message ?? null)}::text[],
-                  ${steps.map(({ error }) => error ?? null)}::text[],
-                  ${steps.map(({ elapsedSeconds }) => elapsedSeconds ?? null)}::double precision[],
-                  ${steps.map(({ result }) => result)}::jsonb[])
-           with ordinality given (step, success, message, error, elapsed_seconds, result, nth)
-    returning id`,
-  )
-  return rows.length > 0
-}
+             where ${fencedBy(jobIds, attemptIds)} and status = 'running' order by job_id for key share`
+  return sql`
+    with mine as (${mine}),
+    recorded as (
+      insert into ${t.jobSteps} (job_id, attempt_id, ordinal, step, success, message, error, elapsed_seconds, result,
+                                 created_at)
+      select job_id, attempt_id,
+             nth + (select coalesce(max(ordinal), 0) from ${t.jobSteps} earlier where earlier.job_id = mine.job_id),
+             step, success, message, error, elapsed_seconds, result, ${t.now}
+        from mine,
+             rows from (
+               jsonb_to_recordset(${given}::jsonb -> attempt_id::text) as (
+                 step text, success boolean, message text, error text, elapsed_seconds double precision, result jsonb)
+             ) with ordinality given (step, success, message, error, elapsed_seconds, result, nth)
+       order by job_id, nth
+    )
+    select attempt_id from mine`
+})
 
-/** The step results of a job, of all its attempts, in order. */
-export async function listSteps(db: Db, jobId: string): Promise<Step[]> {
-  return (await listStepsOf(db, [jobId])).get(jobId) ?? []
-}
-
-/** The same for many jobs in one statement; jobs without steps are left out. */
+/** The step results of these jobs, of all their attempts, in order; jobs without steps are left out. */
 export async function listStepsOf(db: Db, jobIds: readonly string[]): Promise<Map<string, Step[]>> {
   const { t } = db
   const steps = new Map<string, Step[]>()

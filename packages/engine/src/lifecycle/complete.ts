@@ -1,28 +1,26 @@
 import type { Db } from '../database/database.ts'
-import { liveJobColumns } from '../database/live-job-columns.ts'
 import type { Relations } from '../database/relations.ts'
 import { form, raw, sql, type Sql } from '../database/sql.ts'
-import { uuidArray } from '../database/types.ts'
 import { dashedId } from '../ids.ts'
-import { fencedBy, type Fence } from './outcome.ts'
+import { fenceValues, removedByFence, type FenceValues, type Settling } from './finish.ts'
+import { chainEnded, linkedOf, type LinkRow } from './link.ts'
+import type { Submission } from './submission.ts'
 
 /*
  * complete: running → completed, by the attempt that holds the fence.
  *
  * One statement for a whole batch. The row is deleted first and the finished record made from what was really deleted,
- * so a late report finds nothing and writes nothing.
+ * so a late report finds nothing and writes nothing. The same holds for the jobs it chains.
  */
 
-export interface Completion extends Fence {
+export interface Completion extends Settling {
   /** The result as JSON text. */
   result?: string | undefined
   /** True when this attempt chains a job: its job then belongs to a pipeline, its own if to no other. */
   chains?: boolean
-  /** False when its job is known to have neither lock nor slot. */
-  hasKeys: boolean
 }
 
-/** An attempt whose settlement was written. */
+/** An attempt whose completion was written. */
 export interface SettledRow {
   job_id: string
   attempt_id: string
@@ -43,21 +41,43 @@ export async function completeMany(db: Db, completions: readonly Completion[]): 
   return row?.count ?? 0
 }
 
+export interface ChainingCompletion extends Completion {
+  /** The jobs that are to exist if the attempt completes, none of them with a lock or a dedup key. */
+  links: readonly Submission[]
+}
+
+/** The same for attempts that chain jobs: their ids, in order, by the attempt that chained them. */
+export async function completeChaining(
+  db: Db,
+  completions: readonly ChainingCompletion[],
+): Promise<Map<string, string[]>> {
+  const chained = new Map<string, string[]>()
+  if (completions.length === 0) return chained
+  const chaining = completions.map((completion) => ({ ...completion, chains: true }))
+  const rows = await db.query<LinkRow>('complete', completeStatement(db, chaining, 'links'))
+  for (const { attempt_id: attemptId, chained_job_id: jobId } of rows) {
+    const jobIds = chained.get(attemptId) ?? []
+    chained.set(attemptId, jobIds)
+    if (jobId !== null) jobIds.push(jobId)
+  }
+  return chained
+}
+
 /** The statement, for the test that reads its plan. */
 export function completeStatement(
   { t }: Pick<Db, 't'>,
-  completions: readonly Completion[],
-  answer: 'rows' | 'count',
+  completions: readonly (Completion & { links?: readonly Submission[] })[],
+  answer: Shape['answer'],
 ): Sql {
   // By attempt and not by job: a late report of an earlier attempt may be in the same batch.
   const results = completions
     .filter(({ result }) => result !== undefined && result !== 'null')
     .map(({ attemptId, result }) => `"${dashedId(attemptId)}":${result}`)
   const values: Values = {
-    jobIds: uuidArray(completions.map(({ jobId }) => jobId)),
-    attemptIds: uuidArray(completions.map(({ attemptId }) => attemptId)),
+    ...fenceValues(completions),
     results: `{${results.join(',')}}`,
     chaining: completions.filter(({ chains }) => chains).map(({ jobId }) => jobId),
+    links: answer === 'links' ? linkedOf(completions) : '{}',
   }
   const shape: Shape = {
     answer,
@@ -69,29 +89,35 @@ export function completeStatement(
 
 /** What a batch has none of, its statement does not look for. */
 interface Shape {
-  answer: 'rows' | 'count'
+  answer: 'rows' | 'count' | 'links'
   keys: 'some' | 'none'
   results: 'some' | 'none'
 }
 
-interface Values {
-  jobIds: Buffer
-  attemptIds: Buffer
+interface Values extends FenceValues {
   /** Results by attempt, as JSON. */
   results: string
   chaining: readonly string[]
+  /** Chained jobs by attempt, as JSON. */
+  links: string
 }
 
-const completing = form<Relations, Values>((t, { jobIds, attemptIds, results, chaining }, asked) => {
+const answers = {
+  count: sql`select count(*)::integer from ended`,
+  rows: sql`select job_id, attempt_id, parent_job_id, pipeline_id from ended`,
+  links: sql`select attempt_id, null as chained_job_id, 0 as nth from ended
+             union all select attempt_id, job_id, nth from linked order by nth`,
+} as const satisfies Record<Shape['answer'], Sql>
+
+const completing = form<Relations, Values>((t, { jobIds, attemptIds, results, chaining, links }, asked) => {
   const shape = JSON.parse(asked) as Shape
   const result = shape.results === 'some' ? sql`${results}::jsonb -> attempt_id::text` : sql`null::jsonb`
-  const answer = shape.answer === 'count' ? sql`count(*)::integer` : sql`job_id, attempt_id, parent_job_id, pipeline_id`
+  const chains = shape.answer === 'links'
+  // What an attempt chained stands in its history before its end, so those events draw their ids first.
+  const eventId = chains ? sql`case when (select count(*) from linked) >= 0 then ${t.nextEventId} end` : t.nextEventId
   return sql`
-    with ended as (
-      delete from ${t.liveJobs}
-       where ${fencedBy(jobIds, attemptIds)} and status = 'running'
-      returning ${liveJobColumns}
-    ),
+    with ${removedByFence(t, { jobIds, attemptIds })},
+    ${chains ? chainEnded(t, links) : raw('')}
     finished as (
       insert into ${t.finishedJobs} (
         job_id, operation, queue, payload, status, priority, run_after, attempt_id, attempts, max_attempts, locked_by,
@@ -101,10 +127,10 @@ const completing = form<Relations, Values>((t, { jobIds, attemptIds, results, ch
              locked_by, locked_at, lock_key, slot_key, dedup_key, parent_job_id,
              case when job_id = any(${chaining}::uuid[]) then coalesce(pipeline_id, job_id) else pipeline_id end,
              progress_current, progress_total, ${result},
-             submitted_at, submitted_by, started_at, ${t.now}, submitted_event_id, started_event_id, ${t.nextEventId}
+             submitted_at, submitted_by, started_at, ${t.now}, submitted_event_id, started_event_id, ${eventId}
         from ended
     )${shape.keys === 'some' ? freed(t) : raw('')}
-    select ${answer} from ended`
+    ${answers[shape.answer]}`
 })
 
 function freed(t: Relations): Sql {

@@ -4,7 +4,7 @@ import { checkInteger } from '../check.ts'
 import { FencepostError } from '../errors.ts'
 import type { Operation } from '../operation.ts'
 import type { Fence } from './outcome.ts'
-import { endedByFence, rememberStart } from './finish.ts'
+import { endedByFence, fenceValues, rememberStart } from './finish.ts'
 import { letGoOfEnded } from './requeue.ts'
 import type { Submission, SubmitOptions } from './submission.ts'
 import { insertSubmissions, type Submitted } from './submit.ts'
@@ -87,7 +87,7 @@ export async function deferAttempt(
   const [parent] = await db.query<{ pipeline_id: string | null }>(
     'defer.parent',
     sql`
-    with ${endedByFence(db, [fence])},
+    with ${endedByFence(db, fenceValues([fence]))},
     deferred as (
       update ${t.liveJobs}
          set deferred_at = ${t.now}, children_total = ${deferral.children.length}::integer,

@@ -1,39 +1,51 @@
 import type { Db } from '../database/database.ts'
-import { sql } from '../database/sql.ts'
-import { dashedId } from '../ids.ts'
-import type { SettledRow } from './complete.ts'
-import { endedByFence, finishEnded, freeEnded, rememberStart } from './finish.ts'
-import type { Fence } from './outcome.ts'
+import type { Relations } from '../database/relations.ts'
+import { form, sql } from '../database/sql.ts'
+import {
+  byAttempt,
+  fenceValues,
+  freeEnded,
+  ifKeys,
+  insertFinished,
+  keysOf,
+  removedByFence,
+  type FenceValues,
+  type Settling,
+} from './finish.ts'
+import type { WrittenRow } from './outcome.ts'
 
-export interface Failure extends Fence {
+/*
+ * fail: running → failed, for good, by the attempt that holds the fence.
+ *
+ * One statement for a whole batch. As in complete, the finished record is made from the row that was really deleted. It
+ * says when the attempt had started, so the only event that is stored is the failure.
+ */
+
+export interface Failure extends Settling {
   error: string
   errorCode: string
 }
 
-/** fail: running → failed, for good. Fails every attempt that still holds its fence; those are returned. */
-export async function fail(db: Db, failures: readonly Failure[]): Promise<SettledRow[]> {
+/** Fails every attempt that still holds its fence; those are returned. */
+export async function fail(db: Db, failures: readonly Failure[]): Promise<WrittenRow[]> {
   if (failures.length === 0) return []
-  const { t } = db
-  const given = JSON.stringify(
-    Object.fromEntries(
-      failures.map(({ attemptId, error, errorCode }) => [dashedId(attemptId), { error, code: errorCode }]),
-    ),
-  )
-  const error = sql`${given}::jsonb -> attempt_id::text ->> 'error'`
-  const errorCode = sql`${given}::jsonb -> attempt_id::text ->> 'code'`
-  return db.query<SettledRow>(
-    'fail',
-    sql`
-    with ${endedByFence(db, failures)},
-    ${finishEnded(db, { status: sql`'failed'`, error, errorCode })},
-    ${freeEnded(db)},
-    ${rememberStart(db)},
+  const given = byAttempt(failures, ({ error, errorCode }) => ({ error, code: errorCode }))
+  return db.query<WrittenRow>('fail', failing(db.t, { ...fenceValues(failures), given }, keysOf(failures)))
+}
+
+const failing = form<Relations, FenceValues & { given: string }>((t, { jobIds, attemptIds, given }, shape) => {
+  const of = sql`${given}::jsonb -> attempt_id::text`
+  const error = sql`${of} ->> 'error'`
+  const errorCode = sql`${of} ->> 'code'`
+  return sql`
+    with ${removedByFence(t, { jobIds, attemptIds })},
+    ${insertFinished(t, { status: sql`'failed'`, error, errorCode, startedEventId: sql`started_event_id` })},
+    ${ifKeys(shape, freeEnded({ t }))}
     told as (
       insert into ${t.storedEvents} (job_id, attempt_id, ts, level, event, message, fields)
       select job_id, attempt_id, ${t.now}, 'error', 'job.failed', ${error},
              jsonb_build_object('error_code', ${errorCode}, 'attempt', attempts)
         from ended
     )
-    select job_id, attempt_id, parent_job_id, pipeline_id from ended`,
-  )
-}
+    select attempt_id from ended`
+})

@@ -12,6 +12,11 @@ export interface Fence {
   attemptId: string
 }
 
+/** An attempt whose settlement was written. */
+export interface WrittenRow {
+  attempt_id: string
+}
+
 /**
  * Rows of exactly these attempts, given as job ids and attempt ids. Two lists and no pairs, which Postgres would join in
  * a loop; it is exact all the same, because an attempt id belongs to one job only. The second is looked up in a hash:

@@ -1,28 +1,37 @@
 import type { Db } from '../database/database.ts'
-import { sql } from '../database/sql.ts'
-import type { SettledRow } from './complete.ts'
-import { endedByFence } from './finish.ts'
-import type { Fence } from './outcome.ts'
+import type { Relations } from '../database/relations.ts'
+import { form, sql } from '../database/sql.ts'
+import { byAttempt, endedByFence, fenceValues, ifKeys, keysOf, type FenceValues, type Settling } from './finish.ts'
+import type { Fence, WrittenRow } from './outcome.ts'
 import { letGoOfEnded, requeueEnded } from './requeue.ts'
 
-/** release: running → pending because the worker is going away; due at once, and the attempt is given back. */
-export async function release(db: Db, fences: readonly Fence[], reason: string): Promise<SettledRow[]> {
-  if (fences.length === 0) return []
-  const { t } = db
-  return db.query<SettledRow>(
-    'release',
-    sql`
-    with ${endedByFence(db, fences)},
-    ${requeueEnded(db, { runAfter: t.now, attempts: sql`attempts - 1` })},
-    ${letGoOfEnded(db)},
+export interface Release extends Settling {
+  reason: string
+}
+
+/**
+ * release: running → pending because the worker is going away; due at once, and the attempt is given back. One statement
+ * for a whole batch; the attempts that still held their fence are returned.
+ */
+export async function release(db: Db, releases: readonly Release[]): Promise<WrittenRow[]> {
+  if (releases.length === 0) return []
+  const given = byAttempt(releases, ({ reason }) => reason)
+  return db.query<WrittenRow>('release', releasing(db.t, { ...fenceValues(releases), given }, keysOf(releases)))
+}
+
+const releasing = form<Relations, FenceValues & { given: string }>(
+  (t, { jobIds, attemptIds, given }, shape) => sql`
+    with ${endedByFence({ t }, { jobIds, attemptIds })},
+    ${requeueEnded({ t }, { runAfter: t.now, attempts: sql`attempts - 1` })},
+    ${ifKeys(shape, letGoOfEnded({ t }))}
     told as (
       insert into ${t.storedEvents} (job_id, attempt_id, ts, event, message, fields)
-      select job_id, attempt_id, ${t.now}, 'job.released', ${reason}, jsonb_build_object('worker', locked_by)
+      select job_id, attempt_id, ${t.now}, 'job.released', ${given}::jsonb ->> attempt_id::text,
+             jsonb_build_object('worker', locked_by)
         from ended
     )
-    select job_id, attempt_id, parent_job_id, pipeline_id from ended`,
-  )
-}
+    select attempt_id from ended`,
+)
 
 /**
  * Lets go of the lock and slot that an attempt still holds after its job was taken from it (cancelled, or put back by

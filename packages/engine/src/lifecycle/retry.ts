@@ -1,13 +1,12 @@
 import type { Db } from '../database/database.ts'
-import { sql } from '../database/sql.ts'
-import { dashedId } from '../ids.ts'
+import type { Relations } from '../database/relations.ts'
+import { form, sql } from '../database/sql.ts'
 import type { RetryPolicy } from '../operation.ts'
-import { endedByFence } from './finish.ts'
-import type { Fence } from './outcome.ts'
+import { byAttempt, endedByFence, fenceValues, ifKeys, keysOf, type FenceValues, type Settling } from './finish.ts'
+import type { WrittenRow } from './outcome.ts'
 import { letGoOfEnded, requeueEnded } from './requeue.ts'
-import type { SettledRow } from './complete.ts'
 
-export interface Retry extends Fence {
+export interface Retry extends Settling {
   error: string
   errorCode: string
   delayMs: number
@@ -16,35 +15,30 @@ export interface Retry extends Fence {
 /**
  * retry: running → pending after an application error, due again after a delay; the attempt is spent. The caller has
  * seen attempts left, and nobody but the holder of the fence can change them; the CHECK on the row is the last word.
+ * One statement for a whole batch; the attempts that still held their fence are returned.
  */
-export async function retry(db: Db, retries: readonly Retry[]): Promise<SettledRow[]> {
+export async function retry(db: Db, retries: readonly Retry[]): Promise<WrittenRow[]> {
   if (retries.length === 0) return []
-  const { t } = db
-  const given = JSON.stringify(
-    Object.fromEntries(
-      retries.map(({ attemptId, error, errorCode, delayMs }) => [
-        dashedId(attemptId),
-        { error, code: errorCode, delayMs },
-      ]),
-    ),
-  )
+  const given = byAttempt(retries, ({ error, errorCode, delayMs }) => ({ error, code: errorCode, delayMs }))
+  return db.query<WrittenRow>('retry', retrying(db.t, { ...fenceValues(retries), given }, keysOf(retries)))
+}
+
+const retrying = form<Relations, FenceValues & { given: string }>((t, { jobIds, attemptIds, given }, shape) => {
   const of = sql`${given}::jsonb -> attempt_id::text`
   const runAfter = sql`${t.now} + (${of} ->> 'delayMs')::integer * interval '1 millisecond'`
-  return db.query<SettledRow>(
-    'retry',
-    sql`
-    with ${endedByFence(db, retries)},
-    ${requeueEnded(db, { runAfter, attempts: sql`attempts`, error: sql`${of} ->> 'error'`, errorCode: sql`${of} ->> 'code'` })},
-    ${letGoOfEnded(db)},
+  const error = sql`${of} ->> 'error'`
+  return sql`
+    with ${endedByFence({ t }, { jobIds, attemptIds })},
+    ${requeueEnded({ t }, { runAfter, attempts: sql`attempts`, error, errorCode: sql`${of} ->> 'code'` })},
+    ${ifKeys(shape, letGoOfEnded({ t }))}
     told as (
       insert into ${t.storedEvents} (job_id, attempt_id, ts, level, event, message, fields)
-      select job_id, attempt_id, ${t.now}, 'warning', 'job.retried', ${of} ->> 'error',
+      select job_id, attempt_id, ${t.now}, 'warning', 'job.retried', ${error},
              jsonb_build_object('error_code', ${of} ->> 'code', 'delay_ms', ${of} -> 'delayMs', 'attempt', attempts)
         from ended
     )
-    select job_id, attempt_id, parent_job_id, pipeline_id from ended`,
-  )
-}
+    select attempt_id from ended`
+})
 
 /** Exponential backoff with jitter: between half and all of first, 2 × first, 4 × first, … up to the maximum. */
 export function backoffMs(policy: RetryPolicy, attempts: number, random: () => number = Math.random): number {

@@ -57,9 +57,17 @@ const settlements: [string, string, (attempt: Attempt) => Promise<unknown>][] = 
   ],
   [
     'complete with a chained job',
-    'complete.commit',
+    'complete',
     (attempt) => {
       if (attempt.links.length === 0) attempt.chain(work, { chained: true })
+      return engine.complete(attempt)
+    },
+  ],
+  [
+    'complete with a chained job that has a lock',
+    'complete.commit',
+    (attempt) => {
+      if (attempt.links.length === 0) attempt.chain(work, { chained: true }, { lockKey: 'chained' })
       return engine.complete(attempt)
     },
   ],

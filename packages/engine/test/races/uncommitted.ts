@@ -1,7 +1,7 @@
 import type { Db } from '../../src/database/database.ts'
 import { claim, claimByIds, type Claimed } from '../../src/lifecycle/claim.ts'
 import { complete, type SettledRow } from '../../src/lifecycle/complete.ts'
-import type { Fence } from '../../src/lifecycle/outcome.ts'
+import type { Fence, WrittenRow } from '../../src/lifecycle/outcome.ts'
 import { recover, type Recovered } from '../../src/lifecycle/recover.ts'
 import { release } from '../../src/lifecycle/release.ts'
 import { renew, type Held } from '../../src/lifecycle/renew.ts'
@@ -34,7 +34,8 @@ export function completing(...fences: readonly Fence[]) {
 }
 
 export function releasing(fence: Fence) {
-  return (db: Db): Promise<SettledRow[]> => release(db, [fence], 'going away')
+  const { jobId, attemptId } = fence
+  return (db: Db): Promise<WrittenRow[]> => release(db, [{ jobId, attemptId, hasKeys: true, reason: 'going away' }])
 }
 
 export function renewing(...held: readonly Held[]) {

@@ -86,32 +86,33 @@ function insertChained(m: Model, links: readonly Numbered[], origin: Origin): vo
 type Report = { attempt: number; ending: Ending; withStep: boolean }
 
 /**
- * Reports in one batch. Plain completions are written together, and so are releases, after everything else; only then
- * are those told that came too late.
+ * Reports in one batch. Those without steps are written first, each kind together; then those are told that came too
+ * late; then the others are written, one by one.
  */
 export function settleAll(m: Model, reports: readonly Report[]): Settled[] {
   const answers = new Map<Report, Settled>()
-  const isPlain = ({ ending, withStep }: Report) => ending === 'release' || (ending === 'complete' && !withStep)
-  for (const one of reports) {
-    if (!isPlain(one)) answers.set(one, settle(m, one.attempt, settlementOf(m, one)))
-  }
-  const together = (['complete', 'release'] as const).map((verb) => ({
+  const together = (['complete', 'fail', 'retry', 'release'] as const).map((verb) => ({
     verb,
-    plain: reports.filter((one) => isPlain(one) && one.ending === verb),
+    some: reports.filter((one) => isPlain(one) && settlementOf(m, one).verb === verb),
   }))
-  for (const { plain } of together) {
-    m.asked += 1
-    for (const one of plain) {
+  for (const { some } of together) {
+    for (const one of some) {
       const job = heldBy(m, one.attempt)
       if (job !== undefined) end(m, job, one.attempt, settlementOf(m, one))
     }
   }
-  for (const { verb, plain } of together) {
-    for (const one of plain) answers.set(one, late(m, one.attempt, verb))
-    closeParents(m)
+  for (const { verb, some } of together) {
+    for (const one of some) answers.set(one, late(m, one.attempt, verb))
   }
+  for (const one of reports.filter((report) => !isPlain(report))) {
+    answers.set(one, settle(m, one.attempt, settlementOf(m, one)))
+  }
+  closeParents(m)
+  m.asked += 1
   return reports.map((one) => answers.get(one) as Settled)
 }
+
+const isPlain = ({ ending, withStep }: Report) => ending === 'release' || !withStep
 
 function settlementOf(m: Model, { attempt, ending, withStep }: Report): Settlement {
   if (ending === 'release') return { verb: 'release' }
