@@ -38,10 +38,16 @@ async function checkSources(mutants) {
   const names = mutants.map(({ name }) => name)
   const twice = names.filter((name, index) => names.indexOf(name) !== index)
   if (twice.length > 0) throw new Error(`Two mutants are called ${twice.join(' and ')}`)
+  const gone = []
   for (const mutant of mutants) {
-    mutate(mutant, await source(mutant.file))
-    for (const test of mutant.tests) await source(test)
+    try {
+      mutate(mutant, await source(mutant.file))
+      for (const test of mutant.tests) await source(test)
+    } catch (error) {
+      gone.push(error instanceof Error ? error.message : String(error))
+    }
   }
+  if (gone.length > 0) throw new Error(gone.join('\n'))
 }
 
 /** @param {string} path */

@@ -118,7 +118,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a claim that does not look whether the slot is busy',
     file: `${lifecycle}/due-jobs.ts`,
-    find: /not exists \(select from \$\{t\.liveJobs\} other\s+where [^)]*\)/,
+    find: /not exists \(select from \$\{t\.liveJobs\} other\s+where [^)]*\)/g,
     replace: 'true',
     tests: ['packages/engine/src/lifecycle/claim.test.ts'],
   },
