@@ -317,7 +317,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a submission that takes a lock in use',
     file: `${lifecycle}/submit.ts`,
-    find: 'and expires_at <= ${t.now}\n           and not exists (select from ${t.liveJobs} job where job.job_id = held.job_id)',
+    find: 'and expires_at <= ${t.now}\n             and not exists (select from ${t.liveJobs} job where job.job_id = held.job_id)',
     replace: '',
     tests: ['packages/engine/src/lifecycle/submit.test.ts'],
   },

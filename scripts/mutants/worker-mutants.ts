@@ -63,9 +63,10 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a handler process whose end nobody reports',
     file: `${isolated}/handler-process.ts`,
-    find: 'this.#done(outcome)\n  }\n\n  #done',
-    replace: '}\n\n  #done',
+    find: 'this.#done(this.#running?.rejected ?? outcome)',
+    replace: '',
     tests: [`${isolated}/isolated.test.ts`],
+    by: 'a handler process that ends > fails its attempt at once, and says how',
   },
   {
     name: 'a second signal that is not heard',
@@ -136,6 +137,7 @@ export const mutants: readonly Mutant[] = [
     find: 'isUnanswered(error) || isPlanStale(error)',
     replace: 'isPlanStale(error)',
     tests: [workerTest('silent-postgres')],
+    by: 'loses one statement, not one for each of them',
   },
   {
     name: 'a forgotten rejection that is settled while its handler goes on',
