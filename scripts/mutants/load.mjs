@@ -25,7 +25,7 @@ export async function loadMutants() {
  * @param {string} code
  */
 export function mutate({ name, file, find, replace }, code) {
-  const broken = code.replaceAll(find, replace)
+  const broken = typeof find === 'string' ? code.replaceAll(find, replace) : code.replace(find, replace)
   if (broken === code) throw new Error(`Mutant "${name}": its text is not in ${file}`)
   return broken
 }

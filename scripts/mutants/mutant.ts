@@ -12,7 +12,7 @@ export interface Mutant {
   name: string
   /** The source to break, from the root of the repository. */
   file: string
-  /** Every occurrence is replaced, and there must be one. */
+  /** Every occurrence of a text is replaced, or what the pattern matches. There must be one. */
   find: string | RegExp
   replace: string
   /** The test files that must notice; best exactly one, and a fast one. They must pass without the mutant. */

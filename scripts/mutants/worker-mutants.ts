@@ -127,8 +127,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a worker without room that never looks again',
     file: `${worker}/fetcher.ts`,
-    find: 'this.#pollIn(this.#jittered())',
-    replace: '{}',
+    find: 'this.#pollTimer = setTimeout(() => this.#poll(), this.#options.pollMs * (0.8 + Math.random() / 5))',
+    replace: '',
     tests: [`${worker}/fetcher.test.ts`],
   },
   {

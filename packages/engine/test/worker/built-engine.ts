@@ -58,5 +58,7 @@ function compile(from: string, to: string): void {
 
 function sourceOf(path: string): string {
   const text = readFileSync(path, 'utf8')
-  return mutant !== undefined && path.endsWith(mutant.file) ? text.replaceAll(mutant.find, mutant.replace) : text
+  if (mutant === undefined || !path.endsWith(mutant.file)) return text
+  const { find, replace } = mutant
+  return typeof find === 'string' ? text.replaceAll(find, replace) : text.replace(find, replace)
 }
