@@ -7,6 +7,38 @@ const signals = workerTest('signals')
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'a parent that closes and tells nobody that its slot is free',
+    file: 'packages/engine/src/lifecycle/close.ts',
+    find: 'if (slotKey !== null) slotFreed(queue)',
+    replace: 'if (slotKey === undefined) slotFreed(queue)',
+    tests: [workerTest('wake-ups')],
+    by: 'a parent that is closed',
+  },
+  {
+    name: 'a cancelled parent that tells nobody that its slot is free',
+    file: 'packages/engine/src/engine.ts',
+    find: 'wake.queues(rows.freed)',
+    replace: '',
+    tests: [workerTest('wake-ups')],
+    by: 'a parent that is cancelled',
+  },
+  {
+    name: 'a drain whose end nobody hears of',
+    file: 'packages/engine/src/engine.ts',
+    find: "if (level !== 'all') this.#context.wake.queues(await pendingQueues(this.#db))",
+    replace: '',
+    tests: [workerTest('wake-ups')],
+    by: 'no longer drained',
+  },
+  {
+    name: 'a retried deferral that the worker does not look for',
+    file: `${worker}/worker.ts`,
+    find: " || outcome.kind === 'deferred'",
+    replace: '',
+    tests: [workerTest('wake-ups')],
+    by: 'a deferral',
+  },
+  {
     name: 'a poll that every claim puts off',
     file: `${worker}/fetcher.ts`,
     find: 'async #claim(queue: string, kind: Kind): Promise<void> {',

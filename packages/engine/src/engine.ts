@@ -16,7 +16,7 @@ import { FencepostError } from './errors.ts'
 import { checkId } from './ids.ts'
 import { cancelTrees, type Cancelled } from './lifecycle/cancel.ts'
 import { deleteJob, type Deleted } from './lifecycle/delete.ts'
-import { drainLevels, getDrain, setDrain, type Drain, type DrainLevel } from './lifecycle/drain.ts'
+import { drainLevels, getDrain, pendingQueues, setDrain, type Drain, type DrainLevel } from './lifecycle/drain.ts'
 import { queuesOf, sweep, type Swept } from './lifecycle/expire.ts'
 import type { Settled } from './lifecycle/outcome.ts'
 import { recover, type Recovered } from './lifecycle/recover.ts'
@@ -248,6 +248,7 @@ export class Engine {
     const { database, wake } = this.#context
     const rows = await cancelTrees(database, jobIds, checkKey(by, 'by'))
     wake.cancelled(rows.running)
+    wake.queues(rows.freed)
     await afterwards(
       this.#context,
       rows.orphans.map((row) => row.parent_job_id),
@@ -298,6 +299,7 @@ export class Engine {
       throw new FencepostError('options_invalid', `drain is ${String(level)}; give one of ${drainLevels.join(', ')}.`)
     }
     await setDrain(this.#db, level, checkKey(options.by, 'by'))
+    if (level !== 'all') this.#context.wake.queues(await pendingQueues(this.#db))
   }
 
   async drain(): Promise<Drain> {

@@ -6,7 +6,7 @@ export async function afterwards(context: Context, parents: Iterable<string | nu
   const ids = [...parents].filter((id) => id !== null && id !== undefined)
   if (ids.length === 0) return
   try {
-    await closeParents(context.database, ids)
+    await closeParents(context.database, ids, (queue) => context.wake.queues([queue]))
   } catch (error) {
     context.logger.warn({ err: error, parents: ids }, 'parent_not_closed')
   }

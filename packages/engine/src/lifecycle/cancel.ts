@@ -24,6 +24,8 @@ export interface CancelledRows {
   jobIds: string[]
   /** The attempts that were running: their workers are to be told. */
   running: Fence[]
+  /** The queues of deferred parents that were in a slot: the next job of the slot can be claimed. */
+  freed: string[]
   /** The cancelled rows whose parent was not cancelled with them, and may have waited for just these. */
   orphans: { parent_job_id: string | null }[]
 }
@@ -32,6 +34,8 @@ interface CancelledRow {
   job_id: string
   attempt_id: string | null
   parent_job_id: string | null
+  queue: string
+  frees_slot: boolean
 }
 
 /** Cancels the given unfinished jobs and their descendants; what is finished or unknown is left alone. */
@@ -54,6 +58,7 @@ export async function cancelTrees(
     return {
       jobIds: [...cancelled],
       running: rows.flatMap(({ job_id: jobId, attempt_id: attemptId }) => (attemptId ? [{ jobId, attemptId }] : [])),
+      freed: rows.filter((row) => row.frees_slot).map(({ queue }) => queue),
       orphans: rows.filter(({ parent_job_id: parent }) => parent !== null && !cancelled.has(parent)),
     }
   })
@@ -110,7 +115,8 @@ async function cancelRows(db: Db, locked: readonly string[], by: string | undefi
              jsonb_strip_nulls(jsonb_build_object('by', ${by ?? null}::text, 'worker', locked_by))
         from ended
     )
-    select job_id, attempt_id, parent_job_id from ended`,
+    select job_id, attempt_id, parent_job_id, queue, slot_key is not null and deferred_at is not null as frees_slot
+      from ended`,
   )
 }
 

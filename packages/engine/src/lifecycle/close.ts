@@ -14,30 +14,42 @@ import { finishEnded, freeEnded } from './finish.ts'
 interface ClosedRow {
   job_id: string
   parent_job_id: string | null
+  queue: string
+  slot_key: string | null
 }
+
+/** Told the queue of each closed parent that was in a slot: the next job of the slot can be claimed. */
+type SlotFreed = (queue: string) => void
 
 const maxCauses = 3
 
 /** Closes those of the given parents whose children have all ended, then their parents in turn. */
-export async function closeParents(db: Db, parents: Iterable<string | null>): Promise<string[]> {
+export async function closeParents(
+  db: Db,
+  parents: Iterable<string | null>,
+  slotFreed: SlotFreed = () => {},
+): Promise<string[]> {
   const closed: string[] = []
   let ids = [...new Set(parents)].filter((id) => id !== null)
   while (ids.length > 0) {
     const rows = await close(db, sql`job_id = any(${ids}::uuid[])`)
     closed.push(...rows.map((row) => row.job_id))
+    for (const { queue, slot_key: slotKey } of rows) if (slotKey !== null) slotFreed(queue)
     ids = [...new Set(rows.map((row) => row.parent_job_id))].filter((id) => id !== null)
   }
   return closed
 }
 
 /** Closes every deferred parent that nobody has closed. */
-export async function closeAllParents(db: Db): Promise<string[]> {
+export async function closeAllParents(db: Db, slotFreed: SlotFreed = () => {}): Promise<string[]> {
   const rows = await close(db, sql`status = 'running'`)
+  for (const { queue, slot_key: slotKey } of rows) if (slotKey !== null) slotFreed(queue)
   return [
     ...rows.map((row) => row.job_id),
     ...(await closeParents(
       db,
       rows.map((row) => row.parent_job_id),
+      slotFreed,
     )),
   ]
 }
@@ -81,7 +93,7 @@ async function close(db: Db, which: Sql): Promise<ClosedRow[]> {
                'error_code', case when ${failed} then 'children_failed' end))
         from ended
     )
-    select job_id, parent_job_id from ended`,
+    select job_id, parent_job_id, queue, slot_key from ended`,
   )
 }
 

@@ -145,7 +145,7 @@ function slottedCandidates(t: Relations, wanted: Blanks<Wanted>): Sql {
      ) job`
 }
 
-type Kind = 'plain' | 'slotted' | 'by slot'
+export type Kind = 'plain' | 'slotted' | 'by slot'
 
 const kinds: Record<Kind, Sql> = {
   plain: sql`job.slot_key is null`,
@@ -155,7 +155,12 @@ const kinds: Record<Kind, Sql> = {
 
 /** The pending jobs of a queue, in the words of the one index to read them from. */
 export function pending(queue: unknown, kind: Kind): Sql {
-  return sql`job.status = 'pending' and ${kinds[kind]} and job.queue = ${queue}`
+  return sql`${pendingOf(kind)} and job.queue = ${queue}`
+}
+
+/** The same of all queues. */
+export function pendingOf(kind: Kind): Sql {
+  return sql`job.status = 'pending' and ${kinds[kind]}`
 }
 
 /** True for a job that only has to be due: it waits for no other job and no other worker. */

@@ -1,0 +1,93 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { z } from 'zod'
+import { child, defer } from '../../src/lifecycle/defer.ts'
+import { operation } from '../../src/operation.ts'
+import { openBed, submitted, work, type Bed } from '../bed.ts'
+
+// Everything that makes a job claimable announces it: a worker that looks by itself only once in an hour runs it at once.
+
+let bed: Bed
+let letChildGo: () => void
+let childMayEnd: Promise<void>
+let conflicts: number
+let stop: () => Promise<void>
+
+const waiting = operation('waiting', {
+  payload: z.object({}),
+  run: ({ signal }) =>
+    Promise.race([childMayEnd, new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))]),
+})
+const parent = operation('parent', {
+  payload: z.object({}),
+  run: async () => defer([child(waiting, {})]),
+})
+const conflicting = operation('conflicting', {
+  payload: z.object({}),
+  retry: { firstDelayMs: 50 },
+  run: async () => {
+    conflicts += 1
+    return conflicts === 1 ? defer([child(work, {}, { dedupKey: 'taken' })]) : null
+  },
+})
+
+beforeAll(async () => {
+  bed = await openBed({ operations: [work, waiting, parent, conflicting] })
+})
+beforeEach(async () => {
+  await bed.reset()
+  conflicts = 0
+  childMayEnd = new Promise((resolve) => (letChildGo = resolve))
+  const controller = new AbortController()
+  const worked = bed.engine.work({ signal: controller.signal, pollMs: 3_600_000, sweepMs: 3_600_000 })
+  await expect.poll(() => bed.engine.workers()).toHaveLength(1)
+  stop = async () => {
+    letChildGo()
+    controller.abort()
+    await worked
+  }
+})
+afterEach(() => stop())
+afterAll(() => bed.close())
+
+/** Longer than the worker sleeps. */
+const later = 7_200_000
+
+const becomes = (jobId: string, status: string) =>
+  expect.poll(async () => (await bed.engine.get(jobId))?.status, { timeout: 10_000 }).toBe(status)
+const deferred = (jobId: string) =>
+  expect.poll(async () => (await bed.engine.get(jobId))?.deferredAt, { timeout: 10_000 }).toBeDefined()
+
+test('a parent that is closed frees its slot, and the next job of the slot runs', async () => {
+  const first = await submitted(bed.engine.submit(parent, {}, { slotKey: 's' }))
+  await deferred(first)
+  const next = await submitted(bed.engine.submit(work, {}, { slotKey: 's' }))
+  letChildGo()
+  await becomes(first, 'completed')
+  await becomes(next, 'completed')
+})
+
+test('a parent that is cancelled while it waits frees its slot, and the next job of the slot runs', async () => {
+  const first = await submitted(bed.engine.submit(parent, {}, { slotKey: 's' }))
+  await deferred(first)
+  const next = await submitted(bed.engine.submit(work, {}, { slotKey: 's' }))
+  await bed.engine.cancel(first)
+  await becomes(next, 'completed')
+})
+
+test('claims that are no longer drained run what has come meanwhile', async () => {
+  const jobIds = [
+    await submitted(bed.engine.submit(work, {}, { delayMs: later })),
+    await submitted(bed.engine.submit(work, {}, { delayMs: later, slotKey: 's' })),
+  ]
+  await bed.engine.setDrain('all')
+  await bed.advance(later)
+  await bed.engine.setDrain('off')
+  for (const jobId of jobIds) await becomes(jobId, 'completed')
+})
+
+test('a deferral whose children are refused is tried again when it is due', async () => {
+  await bed.engine.submit(work, {}, { dedupKey: 'taken', delayMs: 3_600_000 })
+  const jobId = await submitted(bed.engine.submit(conflicting, {}))
+  await becomes(jobId, 'completed')
+  expect(conflicts).toBe(2)
+})
