@@ -174,9 +174,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a forgotten rejection that is settled while its handler goes on',
     file: `${worker}/in-process.ts`,
-    find: 'await current.run(running, execute, context, attempt)',
+    find: 'await current.run(running, execute, context, attempt, options.graceMs)',
     replace:
-      "await Promise.race([current.run(running, execute, context, attempt), new Promise((resolve) => attempt.signal.addEventListener('abort', resolve))])",
+      "await Promise.race([current.run(running, execute, context, attempt, options.graceMs), new Promise((resolve) => attempt.signal.addEventListener('abort', resolve))])",
     tests: [workerTest('forgotten-rejection')],
   },
   {
@@ -197,7 +197,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a report inside a transaction that waits for a second connection of the pool',
     file: 'packages/engine/src/attempt/attempt.ts',
-    find: 'this.#inTransactions > 0 ? database.beside : database',
+    find: 'this.hasOpenTransactions ? database.beside : database',
     replace: 'database',
     tests: [workerTest('busy-pool')],
     by: 'what handlers report inside',
@@ -209,5 +209,13 @@ export const mutants: readonly Mutant[] = [
     replace: 'false',
     tests: [workerTest('busy-pool')],
     by: 'a pool that handlers have used up',
+  },
+  {
+    name: 'a handler that is settled while its transaction is open',
+    file: 'packages/engine/src/attempt/run.ts',
+    find: 'attempt.hasOpenTransactions && !(await',
+    replace: 'false && !(await',
+    tests: [workerTest('left-open-transaction')],
+    by: 'holds up no other job',
   },
 ]

@@ -15,6 +15,7 @@ export const errorCodes = {
   database_unavailable: 'Postgres could not be reached, or the connection broke; the call can be repeated.',
   pool_exhausted: 'No connection of the pool became free in time: this process uses them all.',
   transaction_aborted: 'A statement of the transaction failed and its error was swallowed; nothing was written.',
+  transaction_left_open: 'The handler returned while a transaction of its own was open; it was rolled back.',
   database_version: 'The Postgres server is older than version 14.',
   schema_missing: 'The schema is not there, or its migrations have not been run.',
   schema_outdated: 'The schema is older than this engine; its migrations must be run first.',

@@ -10,9 +10,10 @@ import type { Operation } from '../operation.ts'
 import { completeWith, type Completed } from './complete.ts'
 import { checkEmission, checkProgress, emit, setProgress, type EmitOptions, type Progress } from './emit.ts'
 import { reject, type Verb } from './fence.ts'
+import { OpenTransactions } from './open-transactions.ts'
 import type { Outcome } from './settle.ts'
 import { checkStep, listStepsOf, recordSteps, type Step, type StepResult } from './step.ts'
-import { holdFence, type TransactionClient } from './transaction.ts'
+import { holdFence, untilLetGo, type TransactionClient } from './transaction.ts'
 
 /** What became of a write made while a handler runs. */
 export type Written = { written: true } | { written: false; why: 'fence_lost' }
@@ -35,7 +36,7 @@ export class Attempt {
   #rejected: Outcome | undefined
   #links: Link[] | undefined // as few objects as possible in an ordinary attempt
   #reports = 0
-  #inTransactions = 0
+  #transactions: OpenTransactions | undefined
 
   constructor(context: Context, claimed: Claimed) {
     this.#context = context
@@ -118,13 +119,13 @@ export class Attempt {
   async recordStep(result: StepResult): Promise<Written> {
     const step = checkStep(result, this.#context.limits.maxPayloadBytes)
     const { steps } = this.#context
-    const held = this.#inTransactions > 0 ? recordSteps(this.#db, this, [step]) : steps.record(this.claimed, step)
+    const held = this.hasOpenTransactions ? recordSteps(this.#db, this, [step]) : steps.record(this.claimed, step)
     return this.#written('step', await held)
   }
 
   /** The step results stored so far, by this attempt and earlier ones. */
   async steps(): Promise<Step[]> {
-    if (this.#inTransactions === 0) return this.#context.steps.list(this.jobId)
+    if (!this.hasOpenTransactions) return this.#context.steps.list(this.jobId)
     return (await listStepsOf(this.#db, [this.jobId])).get(this.jobId) ?? []
   }
 
@@ -159,10 +160,10 @@ export class Attempt {
    */
   async transaction<T>(work: (client: TransactionClient) => Promise<T>): Promise<T> {
     const { database } = this.#context
-    const outcome = await this.#inTransaction(() =>
+    const outcome = await this.#opened.run((one) =>
       database.clientTransaction('transaction', async (db, client) => {
         if (!(await holdFence(db, this))) return { held: false as const }
-        return { held: true as const, value: await work(client) }
+        return { held: true as const, value: await one.work(client, work) }
       }),
     )
     if (outcome.held) return outcome.value
@@ -179,7 +180,9 @@ export class Attempt {
     const chained = this.links.length
     this.reporting() // a renewal that finds the job gone has not lost the fence
     try {
-      const done = await this.#inTransaction(() => completeWith(this.#context, this, work))
+      const done = await this.#opened.run((one) =>
+        completeWith(this.#context, this, (client) => one.work(client, work)),
+      )
       if (done !== undefined) {
         this.#completed = done.outcome
         return done.value
@@ -194,6 +197,18 @@ export class Attempt {
     throw this.#fenceLost('the transaction')
   }
 
+  /** True while a transaction of the handler holds the job's row: nothing can be settled before it has ended. */
+  get hasOpenTransactions(): boolean {
+    return this.#transactions !== undefined && this.#transactions.size > 0
+  }
+
+  /** Waits for the handler's transactions, and rolls back what is open after `graceMs`; false when it had to. */
+  async endTransactions(graceMs: number): Promise<boolean> {
+    if (this.#transactions === undefined || (await this.#transactions.end(graceMs))) return true
+    await untilLetGo(this.#context.database, this)
+    return false
+  }
+
   /** Asks for a job that will exist only if this attempt completes, in the same pipeline. */
   chain<Input>(operation: Operation<Input>, payload: Input, options: SubmitOptions = {}): void {
     this.#links ??= []
@@ -205,19 +220,15 @@ export class Attempt {
     await letGo(this.#context.database, this.claimed)
   }
 
-  async #inTransaction<T>(work: () => Promise<T>): Promise<T> {
-    this.#inTransactions += 1
-    try {
-      return await work()
-    } finally {
-      this.#inTransactions -= 1
-    }
+  get #opened(): OpenTransactions {
+    this.#transactions ??= new OpenTransactions(this.claimed)
+    return this.#transactions
   }
 
   // While a transaction of the handler has a connection of the pool, nothing may wait for a second one.
   get #db(): Db {
     const { database } = this.#context
-    return this.#inTransactions > 0 ? database.beside : database
+    return this.hasOpenTransactions ? database.beside : database
   }
 
   async #written(verb: Verb, landed: boolean): Promise<Written> {

@@ -6,13 +6,17 @@ import { Defer, failAt, type Child } from '../lifecycle/defer.ts'
 import { prepareSubmission, type Submission } from '../lifecycle/submission.ts'
 import { parsePayload, unknownOperation, type Run } from '../operation.ts'
 import type { Attempt } from './attempt.ts'
+import { leftOpen } from './open-transactions.ts'
 import type { Outcome } from './settle.ts'
 import type { CheckedStep } from './step.ts'
 
 const noSteps: readonly CheckedStep[] = []
 
+/** How long transactions have to end that a handler left open when it returned, unless somebody says otherwise. */
+const defaultGraceMs = 1_000
+
 /** Runs the handler and says what it came to. Writes nothing: reporting an outcome is another step, and may be late. */
-export async function execute(context: Context, attempt: Attempt): Promise<Outcome> {
+export async function execute(context: Context, attempt: Attempt, graceMs = defaultGraceMs): Promise<Outcome> {
   const { claimed } = attempt
   const operation = context.operations.get(claimed.operation)
   if (operation === undefined) return failed(unknownOperation(claimed.operation), true)
@@ -25,11 +29,13 @@ export async function execute(context: Context, attempt: Attempt): Promise<Outco
   }
   try {
     const value = await operation.run(runOf(attempt, payload))
+    if (attempt.hasOpenTransactions && !(await attempt.endTransactions(graceMs))) throw leftOpen(attempt)
     if (attempt.completed !== undefined) return attempt.completed
     // Nothing to wait for in most: one promise less for each of very many jobs.
     if (attempt.links.length === 0 && !(value instanceof Defer)) return completed(context, attempt, value, [])
     return await outcomeOf(context, attempt, value)
   } catch (error) {
+    if (attempt.hasOpenTransactions) await attempt.endTransactions(graceMs).catch(() => {}) // it failed in any case
     if (attempt.completed === undefined) return outcomeOfError(error)
     const { jobId, attemptId, operation: name } = claimed
     context.logger.warn({ err: error, job_id: jobId, attempt_id: attemptId, operation: name }, 'error_after_completion')

@@ -40,6 +40,8 @@ export class Handlers {
   /** Ends a handler that did not stop when told, where that can be done; resolves when it is gone. */
   async end(attempt: Attempt): Promise<void> {
     await this.#isolated?.end(attempt)
+    // They hold the row of the job, which could not be given back.
+    if (attempt.hasOpenTransactions) await attempt.endTransactions(0)
   }
 
   async close(): Promise<void> {

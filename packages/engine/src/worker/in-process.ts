@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Attempt } from '../attempt/attempt.ts'
+import { isLeftOpen } from '../attempt/open-transactions.ts'
 import { execute, outcomeOfError } from '../attempt/run.ts'
 import type { Outcome } from '../attempt/settle.ts'
 import type { Context } from '../context.ts'
@@ -14,7 +15,7 @@ import { logOutlivedGrace, logRejection } from './log.ts'
  */
 
 export interface HereOptions {
-  /** How long a handler may go on after a rejection before that is logged. */
+  /** How long a handler may go on after a rejection before that is logged, and its transactions after it has returned. */
   graceMs: number
   /** Called with what a rejection has made of the attempt, while its handler goes on. */
   onRejected?: (outcome: Outcome) => void
@@ -33,7 +34,7 @@ let listeners = 0
 /** Runs the attempt's handler; resolves when it has ended. A rejection that nobody handled is the outcome. */
 export async function executeHere(context: Context, attempt: Attempt, options: HereOptions): Promise<Outcome> {
   const running: Running = { context, attempt, options, ended: false }
-  const outcome = await current.run(running, execute, context, attempt)
+  const outcome = await current.run(running, execute, context, attempt, options.graceMs)
   running.ended = true
   return attempt.completed ?? attempt.rejected ?? outcome
 }
@@ -58,7 +59,7 @@ function onRejection(error: unknown): void {
 function rejected(running: Running, error: unknown): void {
   const { context, attempt, options } = running
   logRejection(context.logger, attempt, error, running.ended)
-  if (running.ended || attempt.rejected !== undefined) return
+  if (running.ended || attempt.rejected !== undefined || isLeftOpen(error)) return
   const outcome = outcomeOfError(error)
   attempt.rejectedBy(outcome)
   options.onRejected?.(attempt.completed ?? outcome)
