@@ -21,6 +21,25 @@ CREATE OR REPLACE FUNCTION fencepost.new_job_id(at timestamp with time zone, nth
 RETURN (encode((int8send((((((((date_part('epoch'::text, at) * (4096000)::double precision))::bigint + nth) >> 12) << 16) | (28672)::bigint) | ((((date_part('epoch'::text, at) * (4096000)::double precision))::bigint + nth) & (4095)::bigint))) || int8send((((random() * ('4611686018427387903'::bigint)::double precision))::bigint | '-9223372036854775808'::bigint))), 'hex'::text))::uuid
 ;
 
+CREATE OR REPLACE FUNCTION fencepost.submit_job(operation text, queue text, payload jsonb, priority integer, run_after timestamp with time zone, delay_ms integer, max_attempts integer, slot_key text, pipeline_id uuid, submitted_by text)
+ RETURNS uuid
+ LANGUAGE plpgsql
+AS $function$
+    #variable_conflict use_column
+    declare
+      new_id uuid;
+    begin
+      insert into fencepost.live_jobs (job_id, operation, queue, payload, priority, run_after, max_attempts, slot_key,
+                                  pipeline_id, submitted_at, submitted_by)
+      select fencepost.new_job_id(fencepost.clock(), 1), $1, $2, $3, $4,
+             coalesce($5, fencepost.clock() + $6 * interval '1 millisecond'), $7, $8, $9, fencepost.clock(), $10
+       where not exists (select from fencepost.settings where key = 'drain' and value <> 'off')
+      returning job_id into new_id;
+      return new_id;
+    end
+    $function$
+;
+
 sequence event_ids as bigint
 
 sequence job_steps_id_seq as bigint

@@ -391,4 +391,11 @@ export const mutants: readonly Mutant[] = [
     replace: '        on conflict (lock_key) do nothing',
     tests: [race('submit-against-submit')],
   },
+  {
+    name: 'a job submitted alone that nobody announces',
+    file: 'packages/engine/src/engine.ts',
+    find: 'alone.announce() // without waiting for the answer',
+    replace: '',
+    tests: ['packages/engine/src/wake.test.ts'],
+  },
 ]

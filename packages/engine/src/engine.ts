@@ -11,7 +11,6 @@ import { checkInteger, checkKey, storableText } from './check.ts'
 import type { Context } from './context.ts'
 import type { CallerClient, Database, Db } from './database/database.ts'
 import { schemaVersion, type SchemaVersion } from './database/migrate.ts'
-import type { Sql } from './database/sql.ts'
 import { FencepostError } from './errors.ts'
 import { checkId } from './ids.ts'
 import { cancelTrees, type Cancelled } from './lifecycle/cancel.ts'
@@ -54,7 +53,7 @@ export type ClaimAnswer =
   | { claimed: false }
 
 /** Where statements can be run on the engine's own connections. */
-export type EngineDatabase = Pick<Database, 't' | 'query' | 'transaction' | 'clientTransaction'>
+export type EngineDatabase = Pick<Database, 't' | 'prepared' | 'query' | 'transaction' | 'clientTransaction'>
 
 export type Aborted = { aborted: true; jobIds: string[] } | { aborted: false; why: 'not_found' | 'nothing_to_abort' }
 
@@ -124,13 +123,16 @@ export class Engine {
 
   async #submit(submissions: readonly Submission[], client: CallerClient | undefined): Promise<Submitted[]> {
     const { database, wake } = this.#context
-    const write = (db: Db, announcement?: Sql) =>
-      insertSubmissions(db, submissions, { from: 'submitter', announcement })
+    const write = (db: Db) => insertSubmissions(db, submissions, { from: 'submitter' })
     if (client !== undefined) return write(database.join(client))
     const keyed = submissions.some(isKeyed)
-    const announcement = keyed ? undefined : wake.column(submissions)
-    if (announcement !== undefined) return write(database, announcement)
-    const answers = keyed ? await database.transaction('submit', (db) => write(db)) : await write(database)
+    const alone = keyed ? undefined : wake.alone(submissions)
+    if (alone !== undefined) {
+      const written = write(alone.db)
+      alone.announce() // without waiting for the answer
+      return written
+    }
+    const answers = keyed ? await database.transaction('submit', write) : await write(database)
     const jobIds = answers.map((answer) => (answer.submitted ? answer.jobId : undefined))
     wake.submitted(submissions, jobIds)
     return answers

@@ -1,4 +1,4 @@
-import type { Sql } from './database/sql.ts'
+import type { Db } from './database/database.ts'
 import type { Fence } from './lifecycle/outcome.ts'
 import type { Submission } from './lifecycle/submission.ts'
 import type { Logger } from './logger.ts'
@@ -9,9 +9,9 @@ import type { WakeUp } from './worker/wake-up.ts'
  *
  * Not inside the submitting transaction: a transaction with a NOTIFY in it takes a lock on the whole database when it
  * commits, and concurrent submissions then wait for each other's disk writes. A job that is submitted alone, with
- * nothing announced just before, is the exception: its statement carries the notification, because there is nobody to
- * hold up and a worker to be reached at once. Wake-ups that come together are sent as one. Losing one costs time, never
- * a job: workers also look by themselves.
+ * nothing announced just before, has its wake-up sent right behind it on the same connection, without waiting for the
+ * answer: Postgres commits the one and then runs the other, which does not wait for the disk. Wake-ups that come together
+ * are sent as one. Losing one costs time, never a job: workers also look by themselves.
  */
 
 /** What is told to every worker of a schema, as JSON. */
@@ -36,12 +36,19 @@ export interface Announcements {
   notices: readonly Notice[]
 }
 
+/** A connection that runs one statement after another, in the order in which they are sent. */
+export interface Behind {
+  readonly db: Db
+  /** Announces this when everything that was sent before has been answered. Never throws. */
+  announce(notice: Notice): void
+}
+
 /** Both ends of a wake-up, for one engine: what it announces through, and what its workers listen to. */
 export interface Transport {
   /** Whether due jobs are announced one by one, by their ids, or by the queue they are in. */
   readonly namesJobs: boolean
-  /** A column to select that announces this when the statement commits; for transports that can. */
-  readonly column?: (notice: Notice) => Sql
+  /** For transports that can: where an announcement goes out right behind a statement. */
+  readonly behind?: Behind
   /** Sends, after a while or not at all: what cannot be sent is logged and forgotten. Never throws. */
   send(announcements: Announcements): Promise<void>
   /** One worker's ear. */
@@ -114,13 +121,14 @@ export class Wake {
     this.#schedule()
   }
 
-  /** For a statement that submits: the column that announces it, if nothing was announced just now. */
-  column(submissions: readonly Submission[]): Sql | undefined {
+  /** Where to write a submission whose wake-up is to be sent right behind it, if nothing was announced just now. */
+  alone(submissions: readonly Submission[]): { db: Db; announce: () => void } | undefined {
     const [only] = submissions
     if (only === undefined || submissions.length > 1 || isLater(only) || this.#closed || !this.#idle) return undefined
-    if (this.#transport.column === undefined) return undefined
+    const { behind } = this.#transport
+    if (behind === undefined) return undefined
     this.#sentAt = performance.now()
-    return this.#transport.column({ kind: 'wake', queue: only.queue })
+    return { db: behind.db, announce: () => behind.announce({ kind: 'wake', queue: only.queue }) }
   }
 
   cancelled(fences: readonly Fence[]): void {

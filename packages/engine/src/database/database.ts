@@ -18,6 +18,8 @@ import { types } from './types.ts'
 /** Where a statement can be run: the pool, one transaction of ours, or the caller's own client. */
 export interface Db {
   readonly t: Relations
+  /** Whether statements are planned once per connection, and not at every call. */
+  readonly prepared: boolean
   /**
    * Runs one statement. `name` says what it does, in errors and to pause points; `answerMs` how long it may take, where
    * that is less than any statement may.
@@ -68,9 +70,9 @@ interface Sending {
 /** A pool of connections, and everything that talks to Postgres through it. */
 export class Database implements Db {
   readonly t: Relations
+  readonly prepared: boolean
   readonly pool: pg.Pool
   readonly #pausePoint: PausePoint | undefined
-  readonly #prepared: boolean
   readonly #answerTimeoutMs: number
   readonly #setUpMs: number
   readonly #connection: pg.ClientConfig
@@ -92,7 +94,7 @@ export class Database implements Db {
   constructor(options: DatabaseOptions) {
     this.t = relationsOf(options.schema)
     this.#pausePoint = options.pausePoint
-    this.#prepared = options.preparedStatements
+    this.prepared = options.preparedStatements
     this.#answerTimeoutMs = options.answerTimeoutMs
     this.#setUpMs = Math.min(options.connectTimeoutMs, options.answerTimeoutMs)
     this.#onWritten = options.onWritten
@@ -136,6 +138,7 @@ export class Database implements Db {
     }
     return {
       t: this.t,
+      prepared: this.prepared,
       query: (name, statement, answerMs) => this.#query(name, statement, answerMs, (work) => use(name, work)),
       close: async () => {
         this.#lanes.delete(lane)
@@ -175,7 +178,7 @@ export class Database implements Db {
       await this.#send(client, `${name}.begin`, raw('begin isolation level read committed'), ofTransaction)
       let value: T
       try {
-        value = await work(this.#on(client, { ...ofTransaction, prepared: this.#prepared }), client)
+        value = await work(this.#on(client, { ...ofTransaction, prepared: this.prepared }), client)
       } catch (error) {
         if (!isConnectionLost(error)) await this.#rollBack(client)
         throw error
@@ -203,6 +206,7 @@ export class Database implements Db {
   #on(client: pg.ClientBase, sending: Sending): Db {
     return {
       t: this.t,
+      prepared: sending.prepared,
       query: async <Row>(name: string, statement: Sql) =>
         (await this.#send(client, name, statement, sending)).rows as Row[],
     }
@@ -220,7 +224,7 @@ export class Database implements Db {
   }
 
   async #setUp(client: pg.ClientBase): Promise<void> {
-    if (this.#prepared) await planOnce(client, this.#setUpMs)
+    if (this.prepared) await planOnce(client, this.#setUpMs)
   }
 
   async #query<Row>(
@@ -229,7 +233,7 @@ export class Database implements Db {
     answerMs: number | undefined,
     connected: (work: (client: pg.ClientBase) => Promise<pg.QueryResult>) => Promise<pg.QueryResult>,
   ): Promise<Row[]> {
-    const sending: Sending = { prepared: this.#prepared, applied: 'unknown', answerMs }
+    const sending: Sending = { prepared: this.prepared, applied: 'unknown', answerMs }
     const result = await repeated(() => connected((client) => this.#send(client, name, statement, sending)))
     const rows = result.rows as Row[]
     if (rows.length > 0 && mayWrite(statement)) this.#onWritten?.()

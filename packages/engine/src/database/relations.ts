@@ -22,6 +22,7 @@ export function relationsOf(schema: string) {
     migrations: within('migrations'),
     eventIds: within('event_ids'),
     newJobId: within('new_job_id'),
+    submitJob: within('submit_job'),
     jobIdFloor: within('job_id_floor'),
     /** Postgres's time, movable in tests. */
     now: sql`${within('clock')}()`,

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { openBed, submitted, work, type Bed } from '../../test/bed.ts'
+import { Gate, openBed, submitted, work, type Bed } from '../../test/bed.ts'
 import { FencepostError } from '../errors.ts'
 import { operation } from '../operation.ts'
 
@@ -173,4 +173,33 @@ describe('submit', () => {
     expect(error).toMatchObject({ code: 'database_unavailable', retryable: true, details: { applied: 'no' } })
     expect(await everything()).toEqual([])
   })
+})
+
+test('a job submitted alone is committed before its wake-up, which nobody waits for', async () => {
+  const gate = new Gate()
+  const engine = await bed.open({}, { pausePoint: gate.pausePoint })
+  const wake = gate.stopAt('wake')
+  const jobId = await submitted(engine.submit(work, {}))
+  await wake.reached
+  expect(await bed.engine.get(jobId)).toMatchObject({ status: 'pending' })
+  wake.go()
+})
+
+test.each([
+  ['every option', { priority: 3, runAfter: '2030-01-01T00:00:00Z', maxAttempts: 2, slotKey: 's', by: 'ann' }],
+  ['a pipeline, a queue and a delay', { pipelineId: 'a'.repeat(32), queue: 'other', delayMs: 60_000 }],
+])('a job with %s is the same in a transaction of the caller', async (_name, options) => {
+  const client = new pg.Client({ connectionString: bed.url })
+  await client.connect()
+  try {
+    const theirs = await bed.engine.get(await submitted(bed.engine.submit(work, { a: [1] }, { ...options, client })))
+    const ours = await bed.engine.get(await submitted(bed.engine.submit(work, { a: [1] }, options)))
+    const times = 'runAfter' in options ? {} : { runAfter: expect.any(String) as string }
+    const own = { ...times, jobId: expect.any(String) as string, submittedAt: expect.any(String) as string }
+    expect(theirs).toEqual({ ...ours, ...own })
+    await bed.engine.setDrain('submissions')
+    expect(await bed.engine.submit(work, {}, { client })).toEqual({ submitted: false, why: 'drained' })
+  } finally {
+    await client.end()
+  }
 })

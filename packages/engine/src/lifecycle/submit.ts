@@ -23,7 +23,7 @@ export type Submitted =
 
 /** Where jobs come from: submitted from outside, or made by a running job. */
 export type Origin =
-  | { from: 'submitter'; announcement?: Sql | undefined }
+  | { from: 'submitter' }
   | { from: 'parent'; parentJobId: string; pipelineId: string | undefined }
   | { from: 'chain'; pipelineId: string }
 
@@ -40,6 +40,10 @@ export async function insertSubmissions(
   tries = 5,
 ): Promise<Submitted[]> {
   if (submissions.length === 0) return []
+  const [only] = submissions
+  if (!db.prepared && origin.from === 'submitter' && submissions.length === 1 && only !== undefined && !isKeyed(only)) {
+    return [answerOf(await submitJob(db, only))]
+  }
   if (!submissions.some(isKeyed)) {
     const jobIds = await insertJobs(db, submissions, undefined, origin)
     return submissions.map((_, nth) => answerOf(jobIds[nth]))
@@ -76,6 +80,18 @@ export async function insertSubmissions(
 // Without keys nothing but drain keeps a job out, and it keeps out all of them.
 function answerOf(jobId: string | undefined): Submitted {
   return jobId === undefined ? { submitted: false, why: 'drained' } : { submitted: true, jobId }
+}
+
+/** By a function of the schema, which keeps its plan where a statement cannot: half the time of the insert by itself. */
+async function submitJob(db: Db, submission: Submission): Promise<string | undefined> {
+  const { t } = db
+  const { operation, queue, payload, priority, runAfter, delayMs, maxAttempts, slotKey, pipelineId, by } = submission
+  const [row] = await db.query<{ job_id: string | null }>(
+    'submit.jobs',
+    sql`select ${t.submitJob}(${operation}, ${queue}, ${payload}, ${priority}, ${runAfter ?? null}, ${delayMs}, ${maxAttempts},
+                              ${slotKey ?? null}, ${pipelineId ?? null}, ${by ?? null}) as job_id`,
+  )
+  return row?.job_id ?? undefined
 }
 
 /** True when new work is refused, at either level of drain. Children and chained jobs are not new work. */
@@ -168,7 +184,6 @@ async function insertJobs(
   const onConflict = deduplicates ? sql`on conflict (dedup_key) where dedup_key is not null do nothing` : sql``
   const parentJobId = origin.from === 'parent' ? origin.parentJobId : null
   const pipelineId = origin.from === 'submitter' ? null : (origin.pipelineId ?? null)
-  const announcement = origin.from === 'submitter' ? origin.announcement : undefined
   const insert = sql`
     insert into ${t.liveJobs} (job_id, operation, queue, payload, priority, run_after, max_attempts, lock_key,
                                slot_key, dedup_key, parent_job_id, pipeline_id, submitted_at, submitted_by)
@@ -183,10 +198,7 @@ async function insertJobs(
     ${onConflict}
     returning job_id`
   if (submissions.length === 1) {
-    const rows = await db.query<{ job_id: string }>(
-      'submit.jobs',
-      announcement === undefined ? insert : sql`${insert}, ${announcement}`,
-    )
+    const rows = await db.query<{ job_id: string }>('submit.jobs', insert)
     return rows.map((row) => row.job_id)
   }
   const rows = await db.query<{ job_ids: string }>(

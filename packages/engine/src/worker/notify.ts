@@ -1,4 +1,4 @@
-import type { Database } from '../database/database.ts'
+import type { Database, Db } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
 import type { Logger } from '../logger.ts'
 import { channelOf, type Announcements, type Notice, type Transport } from '../wake.ts'
@@ -6,31 +6,33 @@ import { ListenWakeUp } from './listen.ts'
 
 const maxNoticesPerStatement = 500
 
-/** Wake-ups over Postgres itself: NOTIFY by a connection of the pool, LISTEN by one of its own. */
+/** Wake-ups over Postgres itself: NOTIFY by the pool, or behind a job submitted alone; LISTEN by connections of its own. */
 export function postgresTransport(database: Database, url: string, logger: Logger): Transport {
   const { schema } = database.t
-  const notify = async (notices: readonly Notice[]) => {
+  const lane = database.lane()
+  const notify = async (db: Db, notices: readonly Notice[]) => {
     const payloads = notices.map((notice) => JSON.stringify(notice))
-    await database.query(
+    await db.query(
       'wake',
       // Nobody waits for the disk: a wake-up that is lost in a crash of Postgres costs time, never a job.
       sql`with hurry as materialized (select set_config('synchronous_commit', 'off', true))
           select pg_notify(${channelOf(schema)}, notice) from hurry, unnest(${payloads}::text[]) notice`,
     )
   }
+  const notSent = (error: unknown) => logger.warn({ err: error }, 'wake_up_not_sent')
   return {
     namesJobs: false,
-    column: (notice) => sql`pg_notify(${channelOf(schema)}, ${JSON.stringify(notice)})`,
+    behind: { db: lane, announce: (notice) => void notify(lane, [notice]).catch(notSent) },
     send: async ({ notices }: Announcements) => {
       for (let from = 0; from < notices.length; from += maxNoticesPerStatement) {
         try {
-          await notify(notices.slice(from, from + maxNoticesPerStatement))
+          await notify(database, notices.slice(from, from + maxNoticesPerStatement))
         } catch (error) {
-          logger.warn({ err: error }, 'wake_up_not_sent')
+          notSent(error)
         }
       }
     },
     listen: () => new ListenWakeUp(url, schema, logger),
-    close: async () => {},
+    close: () => lane.close(),
   }
 }
