@@ -216,6 +216,6 @@ export const mutants: readonly Mutant[] = [
     find: 'attempt.hasOpenTransactions && !(await',
     replace: 'false && !(await',
     tests: [workerTest('left-open-transaction')],
-    by: 'holds up no other job',
+    by: 'that waits for something is rolled back',
   },
 ]
