@@ -67,7 +67,14 @@ function cellOf(results, workload, system, key) {
 
 function judge(row, rows) {
   const { fencepost: ours, ...others } = row.cells
-  const ratio = ratioOf(row, ours, Object.values(others), rows)
+  // A bar may name the one peer that it is about.
+  const peers = Object.entries(others).filter(([name]) => row.bar?.of === undefined || row.bar.of === name)
+  const ratio = ratioOf(
+    row,
+    ours,
+    peers.map(([, cell]) => cell),
+    rows,
+  )
   return { ratio, verdict: row.bar === undefined || ours === undefined ? undefined : verdictOf(row.bar, ours, ratio) }
 }
 

@@ -23,6 +23,13 @@ export const mutants: readonly Mutant[] = [
     tests: [race('mixed-batch')],
   },
   {
+    name: 'a failure without its stack',
+    file: `${lifecycle}/fail.ts`,
+    find: "|| coalesce(${of} -> 'details', '{}')",
+    replace: '',
+    tests: [basics],
+  },
+  {
     name: 'a batched fail that does not look at the fence',
     file: `${lifecycle}/fail.ts`,
     find: '${removedByFence(t, { jobIds, attemptIds })}',

@@ -55,6 +55,7 @@ export const inTransaction = {
       label: "enqueue in the caller's transaction, 10 in flight",
       unit: 'jobs/s',
       better: 'higher',
+      bar: { atLeast: 1.1 },
     },
   ],
   applies: ({ can }) => can.enqueueInTransaction,

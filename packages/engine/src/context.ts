@@ -1,4 +1,3 @@
-import type { StepsTogether } from './attempt/steps-together.ts'
 import type { Database } from './database/database.ts'
 import type { Logger } from './logger.ts'
 import type { Operation } from './operation.ts'
@@ -16,7 +15,6 @@ export interface Context {
   readonly logger: Logger
   readonly telemetry: Telemetry
   readonly wake: Wake
-  readonly steps: StepsTogether
   /** Whether every claim waits for the disk. */
   readonly durableClaims: boolean
   /** What processes of isolated handlers are given beside the above. */

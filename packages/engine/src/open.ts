@@ -1,4 +1,3 @@
-import { StepsTogether } from './attempt/steps-together.ts'
 import type { Context } from './context.ts'
 import { Database, type PausePoint } from './database/database.ts'
 import { failure } from './database/failure.ts'
@@ -56,7 +55,6 @@ export async function openEngineWith(
     limits: checked,
     logger,
     wake,
-    steps: new StepsTogether(database),
     durableClaims: checked.durableClaims,
     telemetry: createTelemetry(),
     handlerProcess: checked,

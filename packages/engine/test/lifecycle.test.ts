@@ -77,6 +77,19 @@ describe('fail and retry', () => {
     expect(await eventsOf(jobId)).toEqual(['job.submitted', 'job.started', 'job.retried', 'job.started', 'job.failed'])
   })
 
+  test.each([
+    ['job.retried', new Error('no', { cause: new RangeError('too far') })],
+    ['job.failed', new PermanentError('no', { cause: new RangeError('too far') })],
+  ])('%s says where the error was thrown and what caused it', async (event, error) => {
+    const jobId = await submitted(bed.engine.submit(work, {}))
+    await bed.engine.fail(await claimOne(), error)
+    const told = (await bed.engine.events(jobId)).find((one) => one.event === event)
+    expect(told?.fields).toMatchObject({
+      stack: expect.stringContaining('lifecycle.test.ts') as string,
+      causes: [{ error: 'RangeError: too far', stack: expect.stringContaining('lifecycle.test.ts') as string }],
+    })
+  })
+
   test('a permanent error fails the job at once', async () => {
     const jobId = await submitted(bed.engine.submit(work, {}))
     await bed.engine.fail(await claimOne(), new PermanentError('no such table'))

@@ -76,7 +76,20 @@ export function describeJob(job: Job, output: Output): string {
 export function describeEvent({ ts, level, event, message, fields }: JobEvent, output: Output): string {
   const more = plain(message ?? (fields === null ? '' : wordsOf(fields)))
   const name = output.style(levelStyles[level], event)
-  return `${output.style('dim', timeOfDay(ts))}  ${name}${more === '' ? '' : `  ${more}`}`
+  const line = `${output.style('dim', timeOfDay(ts))}  ${name}${more === '' ? '' : `  ${more}`}`
+  return [line, ...traceOf(fields).map((one) => output.style('dim', `    ${plain(one)}`))].join('\n')
+}
+
+/** Where an error was thrown, and what caused it. The first line of its stack repeats the message. */
+function traceOf(fields: Readonly<Record<string, unknown>> | null): string[] {
+  const { stack, causes } = fields ?? {}
+  const framesOf = (text: unknown) =>
+    (typeof text === 'string' ? text.split('\n').slice(1) : []).map((one) => one.trim())
+  const causeLines = (Array.isArray(causes) ? (causes as unknown[]) : []).flatMap((cause) => {
+    const { error, stack: frames } = (cause ?? {}) as { error?: unknown; stack?: unknown }
+    return typeof error === 'string' ? [`caused by ${error}`, ...framesOf(frames)] : []
+  })
+  return [...framesOf(stack).filter((one) => one.startsWith('at ')), ...causeLines]
 }
 
 function wordsOf(fields: Readonly<Record<string, unknown>>): string {

@@ -13,6 +13,7 @@ import { reject, type Verb } from './fence.ts'
 import { OpenTransactions } from './open-transactions.ts'
 import type { Outcome } from './settle.ts'
 import { checkStep, listStepsOf, recordSteps, type Step, type StepResult } from './step.ts'
+import { stepsTogether } from './steps-together.ts'
 import { holdFence, untilLetGo, type TransactionClient } from './transaction.ts'
 
 /** What became of a write made while a handler runs. */
@@ -118,14 +119,15 @@ export class Attempt {
   /** Stores what came of a named part of the job. */
   async recordStep(result: StepResult): Promise<Written> {
     const step = checkStep(result, this.#context.limits.maxPayloadBytes)
-    const { steps } = this.#context
-    const held = this.hasOpenTransactions ? recordSteps(this.#db, this, [step]) : steps.record(this.claimed, step)
+    const together = stepsTogether(this.#context.database)
+    const alone = this.hasOpenTransactions
+    const held = alone ? recordSteps(this.#db, this, [step]) : together.record(this.claimed, step)
     return this.#written('step', await held)
   }
 
   /** The step results stored so far, by this attempt and earlier ones. */
   async steps(): Promise<Step[]> {
-    if (!this.hasOpenTransactions) return this.#context.steps.list(this.jobId)
+    if (!this.hasOpenTransactions) return stepsTogether(this.#context.database).list(this.jobId)
     return (await listStepsOf(this.#db, [this.jobId])).get(this.jobId) ?? []
   }
 

@@ -6,6 +6,7 @@ import { Defer, failAt, type Child } from '../lifecycle/defer.ts'
 import { prepareSubmission, type Submission } from '../lifecycle/submission.ts'
 import { parsePayload, unknownOperation, type Run } from '../operation.ts'
 import type { Attempt } from './attempt.ts'
+import { errorDetails } from './error-details.ts'
 import { leftOpen } from './open-transactions.ts'
 import type { Outcome } from './settle.ts'
 import type { CheckedStep } from './step.ts'
@@ -99,6 +100,7 @@ function failed(error: unknown, permanent: boolean): Extract<Outcome, { kind: 'f
     errorCode: storableText(errorCode, 200),
     permanent,
     steps: [],
+    details: errorDetails(error),
   }
 }
 

@@ -52,7 +52,12 @@ export async function failAlone(
   outcome: Failed,
   delayMs: number | undefined,
 ): Promise<boolean> {
-  const failure = { ...settlingOf(claimed), error: outcome.error, errorCode: outcome.errorCode }
+  const failure = {
+    ...settlingOf(claimed),
+    error: outcome.error,
+    errorCode: outcome.errorCode,
+    details: outcome.details,
+  }
   const write = (db: Db): Promise<WrittenRow[]> =>
     delayMs === undefined ? fail(db, [failure]) : retry(db, [{ ...failure, delayMs }])
   return context.database.transaction('fail', async (db) => {

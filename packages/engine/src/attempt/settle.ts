@@ -10,6 +10,7 @@ import type { Submission } from '../lifecycle/submission.ts'
 import { isKeyed } from '../lifecycle/submit.ts'
 import { operationDefaults } from '../operation.ts'
 import { afterwards } from './afterwards.ts'
+import type { ErrorDetails } from './error-details.ts'
 import { reject, type Verb } from './fence.ts'
 import { completeAlone, deferAlone, failAlone } from './settle-alone.ts'
 import { settlingOf } from './settling.ts'
@@ -37,7 +38,15 @@ export type Outcome =
       /** By attempt.complete(): there is nothing left to write. */
       written?: true
     }
-  | { kind: 'failed'; error: string; errorCode: string; permanent: boolean; steps: readonly CheckedStep[] }
+  | {
+      kind: 'failed'
+      error: string
+      errorCode: string
+      permanent: boolean
+      steps: readonly CheckedStep[]
+      /** The stack and the causes of what the handler threw. */
+      details?: ErrorDetails | undefined
+    }
   | { kind: 'retry_later'; reason: string; delaySeconds: number }
   | { kind: 'released'; reason: string }
   | { kind: 'deferred'; children: readonly Submission[]; failAt: number; result: string }
@@ -148,11 +157,11 @@ class Batch {
   }
 
   #addFailure(claimed: Claimed, outcome: Failed): void {
-    const { error, errorCode, permanent, steps } = outcome
+    const { error, errorCode, permanent, steps, details } = outcome
     const again = !permanent && claimed.attempts < claimed.maxAttempts
     const policy = this.#context.operations.get(claimed.operation)?.retry ?? operationDefaults.retry
     const delayMs = backoffMs(policy, claimed.attempts)
-    const failure = { ...settlingOf(claimed), error, errorCode }
+    const failure = { ...settlingOf(claimed), error, errorCode, details }
     if (!again) this.#ends(claimed)
     if (steps.length > 0) {
       const write = () => failAlone(this.#context, claimed, outcome, again ? delayMs : undefined)

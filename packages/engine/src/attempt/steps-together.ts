@@ -39,8 +39,8 @@ class Together<Item, Answer> {
 
 const maxBatch = 1_000
 
-/** The steps of all attempts of a process: what its handlers store, and read, at the same time is one statement. */
-export class StepsTogether {
+/** The steps of all attempts of an engine: what its handlers store, and read, at the same time is one statement. */
+class StepsTogether {
   readonly #record: Together<{ fence: Fence; steps: readonly CheckedStep[] }, boolean>
   readonly #list: Together<string, Step[]>
 
@@ -64,4 +64,15 @@ export class StepsTogether {
   list(jobId: string): Promise<Step[]> {
     return this.#list.call(jobId)
   }
+}
+
+const engines = new WeakMap<Db, StepsTogether>()
+
+/** The one that all attempts of an engine share, whose database this is. */
+export function stepsTogether(db: Db): StepsTogether {
+  const known = engines.get(db)
+  if (known !== undefined) return known
+  const made = new StepsTogether(db)
+  engines.set(db, made)
+  return made
 }

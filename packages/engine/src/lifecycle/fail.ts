@@ -24,12 +24,14 @@ import type { WrittenRow } from './outcome.ts'
 export interface Failure extends Settling {
   error: string
   errorCode: string
+  /** What else the event of it says, as fields: where it was thrown, and what caused it. */
+  details?: object | undefined
 }
 
 /** Fails every attempt that still holds its fence; those are returned. */
 export async function fail(db: Db, failures: readonly Failure[]): Promise<WrittenRow[]> {
   if (failures.length === 0) return []
-  const given = byAttempt(failures, ({ error, errorCode }) => ({ error, code: errorCode }))
+  const given = byAttempt(failures, ({ error, errorCode, details }) => ({ error, code: errorCode, details }))
   return db.query<WrittenRow>('fail', failing(db.t, { ...fenceValues(failures), given }, keysOf(failures)))
 }
 
@@ -45,6 +47,7 @@ const failing = form<Relations, FenceValues & { given: string }>((t, { jobIds, a
       insert into ${t.storedEvents} (job_id, attempt_id, ts, level, event, message, fields)
       select job_id, attempt_id, ${t.now}, 'error', 'job.failed', ${error},
              jsonb_build_object('error_code', ${errorCode}, 'attempt', attempts)
+               || coalesce(${of} -> 'details', '{}')
         from ended
     )
     select attempt_id from ended`

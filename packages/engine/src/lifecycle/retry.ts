@@ -9,6 +9,8 @@ import { letGoOfEnded, requeueEnded } from './requeue.ts'
 export interface Retry extends Settling {
   error: string
   errorCode: string
+  /** What else the event of it says, as fields: where it was thrown, and what caused it. */
+  details?: object | undefined
   delayMs: number
 }
 
@@ -19,7 +21,12 @@ export interface Retry extends Settling {
  */
 export async function retry(db: Db, retries: readonly Retry[]): Promise<WrittenRow[]> {
   if (retries.length === 0) return []
-  const given = byAttempt(retries, ({ error, errorCode, delayMs }) => ({ error, code: errorCode, delayMs }))
+  const given = byAttempt(retries, ({ error, errorCode, delayMs, details }) => ({
+    error,
+    code: errorCode,
+    delayMs,
+    details,
+  }))
   return db.query<WrittenRow>('retry', retrying(db.t, { ...fenceValues(retries), given }, keysOf(retries)))
 }
 
@@ -35,6 +42,7 @@ const retrying = form<Relations, FenceValues & { given: string }>((t, { jobIds, 
       insert into ${t.storedEvents} (job_id, attempt_id, ts, level, event, message, fields)
       select job_id, attempt_id, ${t.now}, 'warning', 'job.retried', ${error},
              jsonb_build_object('error_code', ${of} ->> 'code', 'delay_ms', ${of} -> 'delayMs', 'attempt', attempts)
+               || coalesce(${of} -> 'details', '{}')
         from ended
     )
     select attempt_id from ended`

@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { Attempt } from '../../attempt/attempt.ts'
-import { StepsTogether } from '../../attempt/steps-together.ts'
 import type { Context } from '../../context.ts'
 import { Database } from '../../database/database.ts'
 import type { Logger } from '../../logger.ts'
@@ -84,7 +83,6 @@ function contextOf(settings: HandlerSettings, operations: Map<string, Operation>
   })
   return {
     database,
-    steps: new StepsTogether(database),
     url: settings.url,
     operations,
     limits: settings.limits,
