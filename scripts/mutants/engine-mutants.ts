@@ -131,8 +131,8 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a claim that enters the slot of a cancelled job still at work',
-    file: `${lifecycle}/due-jobs.ts`,
-    find: /and not exists \(select from \$\{t\.slots\} slot[^\n]*held_until > \$\{t\.now\}\)/,
+    file: `${lifecycle}/claim.ts`,
+    find: 'where slot.held_until is null or slot.held_until <= ${t.now}',
     replace: '',
     tests: [race('one-slot')],
   },
@@ -184,6 +184,14 @@ export const mutants: readonly Mutant[] = [
     find: 'where held.lock_key = claimed.lock_key and held.job_id = claimed.job_id',
     replace: 'where false',
     tests: [basics],
+  },
+  {
+    name: 'a claim lost in a crash that is not counted',
+    file: `${attempt}/fence.ts`,
+    find: "if (verb === 'renew' || verb in statuses || verb in marks) await countLost(database, stale)",
+    replace: '',
+    tests: [`${lifecycle}/count-lost.test.ts`],
+    by: 'not tried for ever',
   },
   {
     name: 'a claim that stops at jobs of busy slots',

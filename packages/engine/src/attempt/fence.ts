@@ -2,6 +2,7 @@ import type { Context } from '../context.ts'
 import type { Db } from '../database/database.ts'
 import { sql, type Sql } from '../database/sql.ts'
 import type { Claimed } from '../lifecycle/claim.ts'
+import { countLost } from '../lifecycle/count-lost.ts'
 import { fencedBy, type Fence } from '../lifecycle/outcome.ts'
 
 /** What an attempt tried when its fence was found lost. */
@@ -65,7 +66,7 @@ export async function recordRejection(db: Db, verb: Verb, fences: readonly Fence
   )
 }
 
-/** Traces writes that found no row, and lets go of what their attempts still hold; the attempts that are lost. */
+/** Traces writes that found no row, and counts attempts whose claims were lost; the attempts that are lost. */
 export async function reject(
   context: Pick<Context, 'logger' | 'telemetry'> & { readonly database: Db },
   verb: Verb,
@@ -76,6 +77,7 @@ export async function reject(
   const settled = await alreadySettled(database, verb, attempts)
   const stale = attempts.filter(({ attemptId }) => !settled.has(attemptId))
   if (stale.length > 0) await recordRejection(database, verb, stale)
+  if (verb === 'renew' || verb in statuses || verb in marks) await countLost(database, stale)
   for (const claimed of stale) {
     const { jobId, attemptId, operation } = claimed
     logger.warn({ job_id: jobId, attempt_id: attemptId, operation, verb }, 'writeback_stale_attempt')
