@@ -394,8 +394,16 @@ view jobs as
             ELSE NULL::integer
         END AS children_failed,
     j.deferred_at,
-    j.progress_current,
-    j.progress_total,
+        CASE
+            WHEN j.children_total IS NULL THEN j.progress_current
+            ELSE ( SELECT count(*) AS count
+               FROM fencepost.finished_jobs c
+              WHERE c.parent_job_id = j.job_id)
+        END AS progress_current,
+        CASE
+            WHEN j.children_total IS NULL THEN j.progress_total
+            ELSE j.children_total::bigint
+        END AS progress_total,
     j.result,
     j.error,
     j.error_code,
@@ -444,8 +452,16 @@ UNION ALL
             ELSE NULL::integer
         END AS children_failed,
     j.deferred_at,
-    j.progress_current,
-    j.progress_total,
+        CASE
+            WHEN j.children_total IS NULL THEN j.progress_current
+            ELSE ( SELECT count(*) AS count
+               FROM fencepost.finished_jobs c
+              WHERE c.parent_job_id = j.job_id)
+        END AS progress_current,
+        CASE
+            WHEN j.children_total IS NULL THEN j.progress_total
+            ELSE j.children_total::bigint
+        END AS progress_total,
     j.result,
     j.error,
     j.error_code,

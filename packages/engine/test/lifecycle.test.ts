@@ -63,6 +63,24 @@ describe('complete', () => {
   })
 })
 
+describe('the progress of a parent', () => {
+  test('is how many of its children have ended, of all of them, whatever it reported before', async () => {
+    const parent = await submitted(bed.engine.submit(work, {}))
+    const attempt = await claimOne()
+    await attempt.progress(7, 9)
+    await bed.engine.complete(attempt, defer([child(work, {}), child(work, {}), child(work, {})], { failWhen: 'all' }))
+    const progress = async () => (await bed.engine.get(parent))?.progress
+    expect(await progress()).toEqual({ current: 0, total: 3 })
+    await bed.engine.complete(await claimOne())
+    expect(await progress()).toEqual({ current: 1, total: 3 })
+    await bed.engine.fail(await claimOne(), new PermanentError('no'))
+    expect(await progress()).toEqual({ current: 2, total: 3 })
+    await bed.engine.complete(await claimOne())
+    expect(await progress()).toEqual({ current: 3, total: 3 })
+    expect(await bed.engine.get(parent)).toMatchObject({ status: 'completed' })
+  })
+})
+
 describe('fail and retry', () => {
   test('an error sends the job back with a growing delay until its attempts are spent', async () => {
     const jobId = await submitted(bed.engine.submit(work, {}, { maxAttempts: 2, lockKey: 'table:a' }))
