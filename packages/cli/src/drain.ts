@@ -1,6 +1,7 @@
 import { drainLevel, type Drain } from '@fencepost/client'
 import { command } from './command/command.ts'
 import { clientSettings, connect } from './connection.ts'
+import { plain } from './output/plain.ts'
 
 export const drain = command({
   name: 'drain',
@@ -21,6 +22,6 @@ export const drain = command({
 })
 
 function describe({ level, updated_at: at, updated_by: by }: Drain): string {
-  const since = at === null ? '' : ` since ${at}${by === null ? '' : `, by ${by}`}`
+  const since = at === null ? '' : ` since ${at}${by === null ? '' : `, by ${plain(by)}`}`
   return `Drain is ${level}${since}.`
 }

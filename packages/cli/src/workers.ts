@@ -1,5 +1,6 @@
 import { command } from './command/command.ts'
 import { clientSettings, connect } from './connection.ts'
+import { plain } from './output/plain.ts'
 import { table } from './output/table.ts'
 
 export const workers = command({
@@ -9,13 +10,13 @@ export const workers = command({
   async run({ settings, output }) {
     const found = await connect(settings).listWorkers()
     const rows = found.map((one) => [
-      one.worker_id,
-      one.host,
+      plain(one.worker_id),
+      plain(one.host),
       String(one.pid),
-      one.version,
+      plain(one.version),
       String(one.concurrency),
       one.lost ? output.style('red', 'lost') : output.style('green', 'alive'),
-      one.operations.join(', '),
+      plain(one.operations.join(', ')),
     ])
     output.answer(found, () =>
       rows.length === 0

@@ -11,6 +11,8 @@ export interface ClientOptions {
   /** Where the server is: http://127.0.0.1:8080, also with a path in front of the routes. */
   url: string
   token?: string | undefined
+  /** How long an answer may take before the call fails as unreachable; 60 seconds if left out. */
+  timeoutMs?: number | undefined
   /** Instead of the global one. */
   fetch?: typeof globalThis.fetch | undefined
 }
@@ -22,11 +24,14 @@ export interface SubmitCallOptions extends CallOptions {
 
 export type Client = ReturnType<typeof createClient>
 
+const defaultTimeoutMs = 60_000
+
 /** A client with one method for each route. What the server refuses is thrown as FencepostApiError. */
 export function createClient(options: ClientOptions) {
   const connection: Connection = {
     url: options.url.replace(/\/+$/, ''),
     token: options.token,
+    timeoutMs: options.timeoutMs ?? defaultTimeoutMs,
     fetch: options.fetch ?? ((...args) => globalThis.fetch(...args)),
   }
   const ask = async <R extends Route>(route: R, input: RouteInput<R>, more?: CallOptions): Promise<AnswerOf<R>> =>

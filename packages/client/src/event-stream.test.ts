@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readEventStream, type StreamMessage } from './event-stream.ts'
+import { readEventStream, StreamIdleError, type StreamMessage } from './event-stream.ts'
 
 async function read(...chunks: (string | Uint8Array)[]): Promise<StreamMessage[]> {
   const encoder = new TextEncoder()
@@ -10,7 +10,7 @@ async function read(...chunks: (string | Uint8Array)[]): Promise<StreamMessage[]
     },
   })
   const messages: StreamMessage[] = []
-  for await (const message of readEventStream(body)) messages.push(message)
+  for await (const message of readEventStream(body, 10_000)) messages.push(message)
   return messages
 }
 
@@ -31,4 +31,16 @@ test('what was cut off at the end is left out', async () => {
   expect(await read('retry: 1000\n\ndata: 1\n\nid: 2\ndata: {"cut')).toEqual([
     { id: undefined, event: 'message', data: '1' },
   ])
+})
+
+test('a stream over which nothing comes, not even a ping, is given up', async () => {
+  const cancelled: unknown[] = []
+  const body = new ReadableStream<Uint8Array>({
+    start: (controller) => controller.enqueue(new TextEncoder().encode('data: 1\n\n')),
+    cancel: (reason) => void cancelled.push(reason),
+  })
+  const messages = readEventStream(body, 5)
+  expect((await messages.next()).value).toMatchObject({ data: '1' })
+  await expect(messages.next()).rejects.toBeInstanceOf(StreamIdleError)
+  expect(cancelled).toHaveLength(1)
 })

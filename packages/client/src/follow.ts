@@ -1,7 +1,7 @@
 import { FencepostApiError } from './errors.ts'
 import { jobEvent, streamClosed, streamClosedEvent, type JobEvent } from './event.ts'
-import { readEventStream } from './event-stream.ts'
-import { send, type Connection } from './request.ts'
+import { readEventStream, StreamIdleError } from './event-stream.ts'
+import { openStream, type Connection } from './request.ts'
 import type { Route } from './route.ts'
 
 export interface FollowOptions {
@@ -10,8 +10,12 @@ export interface FollowOptions {
   signal?: AbortSignal | undefined
   /** How long connecting may fail, without an event between, before the error is thrown; for ever if left out. */
   giveUpAfterMs?: number | undefined
+  /** How long nothing may come, not even a ping, before the connection is made again; 60 seconds if left out. */
+  idleMs?: number | undefined
 }
 
+// Four pings of a server with default options.
+const defaultIdleMs = 60_000
 const firstDelayMs = 100
 const maxDelayMs = 10_000
 // So many of the events given last are told apart from those that come again after resuming.
@@ -34,7 +38,7 @@ export async function* follow(
   let failingSince: number | undefined
   while (!signal?.aborted) {
     try {
-      for await (const message of messages(connection, route, params, last, signal)) {
+      for await (const message of messages(connection, route, params, last, options)) {
         delayMs = firstDelayMs
         failingSince = undefined
         if (message.event === streamClosedEvent) {
@@ -65,17 +69,18 @@ async function* messages(
   route: Route,
   params: Record<string, string>,
   last: string | undefined,
-  signal: AbortSignal | undefined,
+  { signal, idleMs = defaultIdleMs }: FollowOptions,
 ) {
   const headers: Record<string, string> = last === undefined ? {} : { 'last-event-id': last }
-  const response = await send(connection, route, { params, headers }, { accept: 'text/event-stream', signal })
+  const response = await openStream(connection, route, { params, headers }, { signal })
   if (response.body === null) return
-  yield* readEventStream(response.body)
+  yield* readEventStream(response.body, idleMs)
 }
 
 // A connection that breaks in the middle of a stream is an error of fetch, not one of ours.
 function mayResume(error: unknown): boolean {
-  return error instanceof FencepostApiError ? error.retryable : error instanceof TypeError
+  if (error instanceof FencepostApiError) return error.retryable
+  return error instanceof TypeError || error instanceof StreamIdleError
 }
 
 /** Waits; no longer than the signal allows. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { AnswerTimeoutError, deadline } from './deadline.ts'
 import { errorAnswer, FencepostApiError } from './errors.ts'
 import type { AnswerOf, BodyOf, ParamsOf, QueryOf, Route } from './route.ts'
 
@@ -7,6 +8,8 @@ export interface Connection {
   url: string
   token: string | undefined
   fetch: typeof globalThis.fetch
+  /** How long an answer may take; a stream only until its headers. */
+  timeoutMs: number
 }
 
 /** What a call may be given beside what its route asks for. */
@@ -33,7 +36,21 @@ export async function call<R extends Route>(
   input: RouteInput<R>,
   options: CallOptions = {},
 ): Promise<Answered<R>> {
-  const response = await send(connection, route, input, { accept: acceptOf(route), ...options })
+  const { signal, clear } = deadline(connection.timeoutMs, options.signal)
+  try {
+    return await answerTo(connection, route, input, signal)
+  } finally {
+    clear()
+  }
+}
+
+async function answerTo<R extends Route>(
+  connection: Connection,
+  route: R,
+  input: RouteInput<R>,
+  signal: AbortSignal,
+): Promise<Answered<R>> {
+  const response = await send(connection, route, input, { accept: acceptOf(route), signal })
   if (route.answer === null) {
     await response.body?.cancel()
     return { body: undefined as AnswerOf<R>, headers: response.headers }
@@ -45,12 +62,27 @@ export async function call<R extends Route>(
   throw unreadable(response.status, parsed.error.message)
 }
 
+/** Opens a stream: the headers have to come in time, what follows may take as long as it likes. */
+export async function openStream<R extends Route>(
+  connection: Connection,
+  route: R,
+  input: RouteInput<R>,
+  options: CallOptions,
+): Promise<Response> {
+  const { signal, clear } = deadline(connection.timeoutMs, options.signal)
+  try {
+    return await send(connection, route, input, { accept: 'text/event-stream', signal })
+  } finally {
+    clear()
+  }
+}
+
 /** Sends a request; an answer that is no success is thrown. */
-export async function send<R extends Route>(
+async function send<R extends Route>(
   connection: Connection,
   route: R,
   { params, query, body, headers }: RouteInput<R>,
-  { accept, signal }: CallOptions & { accept: string },
+  { accept, signal }: { accept: string; signal: AbortSignal },
 ): Promise<Response> {
   const url = `${connection.url}${pathOf(route.path, params as Record<string, string> | undefined)}${searchOf(query)}`
   let response: Response
@@ -64,10 +96,10 @@ export async function send<R extends Route>(
         ...headers,
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      ...(signal === undefined ? {} : { signal }),
+      signal,
     })
   } catch (error) {
-    if (signal?.aborted) throw error
+    if (signal.aborted && !(signal.reason instanceof AnswerTimeoutError)) throw error
     throw new FencepostApiError(
       { code: 'unreachable', message: `${connection.url} does not answer: ${reasonOf(error)}.`, status: 0 },
       { cause: error },

@@ -352,6 +352,22 @@ describe('children', () => {
   })
 })
 
+describe('deleted jobs of a pipeline', () => {
+  test('are hidden, but still count for its status', async () => {
+    const pipelineId = 'd'.repeat(32)
+    const failed = await submitted(bed.engine.submit(work, {}, { pipelineId, maxAttempts: 1 }))
+    await bed.engine.fail(await claimOne(), { error: 'no' })
+    const completed = await submitted(bed.engine.submit(work, {}, { pipelineId }))
+    await bed.engine.complete(await claimOne())
+    await bed.engine.delete(failed)
+    const pipeline = await bed.engine.pipeline(pipelineId)
+    expect(pipeline?.jobs.map(({ jobId }) => jobId)).toEqual([completed])
+    expect(pipeline?.status).toBe('partial')
+    await bed.engine.delete(completed)
+    expect(await bed.engine.pipeline(pipelineId)).toBeUndefined()
+  })
+})
+
 describe('pipelines', () => {
   test('a chained job exists only when its predecessor completes, and shares its pipeline', async () => {
     const first = await submitted(bed.engine.submit(work, { n: 1 }))

@@ -59,6 +59,14 @@ describe('errors', () => {
       status: 0,
       retryable: true,
     })
+    const silent = createClient({ url: on.url, timeoutMs: 20, fetch: (_, init) => unanswered(init) })
+    await expect(silent.healthz()).rejects.toMatchObject({
+      code: 'unreachable',
+      message: expect.stringMatching(/20 ms/),
+    })
+    await expect(silent.events('0'.repeat(32), { giveUpAfterMs: 0 }).next()).rejects.toMatchObject({
+      code: 'unreachable',
+    })
     const other = (text: string, status: number) =>
       createClient({ url: 'http://x', fetch: async () => new Response(text, { status }) })
     await expect(other('<html>', 502).healthz()).rejects.toMatchObject({ code: 'answer_unreadable', status: 502 })
@@ -66,6 +74,13 @@ describe('errors', () => {
     await expect(other('{"a":1}', 200).healthz()).rejects.toMatchObject({ code: 'answer_unreadable' })
   })
 })
+
+/** A fetch that is never answered. */
+async function unanswered(init: RequestInit | undefined): Promise<Response> {
+  return new Promise((_, reject) => {
+    init?.signal?.addEventListener('abort', () => reject(init.signal?.reason as Error))
+  })
+}
 
 /** A fetch whose streams break off after so many bytes, every time. */
 function breaking(afterBytes: number) {
@@ -138,6 +153,23 @@ describe('events', () => {
     expect(seen).toContain('job.cancelled')
   })
 
+  test('go on over a new connection when nothing comes over the first, not even a ping', async () => {
+    const { job_id: jobId } = await on.client.submitJob('echo', { payload: {} })
+    let streams = 0
+    const client = createClient({
+      url: on.url,
+      fetch: async (input, init) => {
+        streams += 1
+        return streams === 1 ? new Response(new ReadableStream()) : fetch(input, init)
+      },
+    })
+    const events = client.events(jobId, { idleMs: 500 })
+    const { value: first } = await events.next()
+    await events.return()
+    expect(first?.event).toBe('job.submitted')
+    expect(streams).toBeGreaterThan(1)
+  })
+
   test('of a job that is not there are refused', async () => {
     const none = on.client.events('0'.repeat(32))
     await expect(none.next()).rejects.toMatchObject({ code: 'job_not_found' })
@@ -201,6 +233,35 @@ describe('waitFor', () => {
     await on.open({ port: first.port })
     await on.runAll()
     expect(await waiting).toMatchObject({ status: 'completed' })
+  })
+
+  test('reads the events once, however often it looks at the job meanwhile', async () => {
+    const { job_id: jobId } = await on.client.submitJob('echo', { payload: {} })
+    const asked: string[] = []
+    const client = createClient({
+      url: on.url,
+      fetch: async (input, init) => {
+        asked.push(new Headers(init?.headers).get('accept') ?? '')
+        return fetch(input, init)
+      },
+    })
+    const waiting = client.waitFor(jobId, { lookEveryMs: 10 })
+    await expect.poll(() => asked.length).toBeGreaterThan(4)
+    await on.runAll()
+    expect(await waiting).toMatchObject({ status: 'completed' })
+    expect(asked.filter((accept) => accept === 'text/event-stream')).toHaveLength(1)
+  })
+
+  test('throws what is wrong with the stream, unless the server refuses it', async () => {
+    const { job_id: jobId } = await on.client.submitJob('echo', { payload: {} })
+    const client = createClient({
+      url: on.url,
+      fetch: async (input, init) =>
+        new Headers(init?.headers).get('accept') === 'text/event-stream'
+          ? new Response('event: job.started\ndata: {"unknown": true}\n\n')
+          : fetch(input, init),
+    })
+    await expect(client.waitFor(jobId)).rejects.toMatchObject({ name: 'ZodError' })
   })
 
   test('gives up when told to, and for a job that is not there', async () => {

@@ -169,6 +169,14 @@ export const settings = {
     env: ['FENCEPOST_TOKEN'],
     secret: true,
   },
+  timeoutMs: {
+    kind: 'integer',
+    placeholder: 'ms',
+    description: 'How long the server may take to answer.',
+    env: ['FENCEPOST_TIMEOUT_MS'],
+    default: 60_000,
+    min: 1,
+  },
 } as const satisfies Record<string, Setting>
 
 export type SettingName = keyof typeof settings

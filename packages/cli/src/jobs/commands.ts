@@ -2,6 +2,7 @@ import { jobStatus, type Job, type JobEvent } from '@fencepost/client'
 import { command } from '../command/command.ts'
 import { clientSettings, connect } from '../connection.ts'
 import type { Exit } from '../exit-codes.ts'
+import { plainLines } from '../output/plain.ts'
 import { describeEvent, describeJob, describeJobs, statusWord } from './describe.ts'
 import { watchJob } from './watch.ts'
 
@@ -110,7 +111,7 @@ export const explainJob = command({
   settings: clientSettings,
   async run({ args, settings, output }) {
     const explanation = await connect(settings).explainJob(args.job_id)
-    output.answer(explanation, () => explanation.message)
+    output.answer(explanation, () => plainLines(explanation.message))
   },
 })
 

@@ -31,7 +31,7 @@ export function describeJobs(jobs: readonly Job[], output: Output): string {
     ['JOB', 'OPERATION', 'STATUS', 'ATTEMPTS', 'PROGRESS', 'SUBMITTED'],
     jobs.map((job) => [
       job.job_id,
-      job.operation,
+      plain(job.operation),
       statusWord(job, output),
       `${job.attempts}/${job.max_attempts}`,
       progressWord(job) ?? '',
@@ -43,14 +43,14 @@ export function describeJobs(jobs: readonly Job[], output: Output): string {
 export function describeJob(job: Job, output: Output): string {
   const lines = facts([
     ['Job', job.job_id],
-    ['Operation', job.operation],
+    ['Operation', plain(job.operation)],
     ['Status', statusWord(job, output)],
     ['Progress', progressWord(job)],
     ['Attempts', `${job.attempts} of ${job.max_attempts}`],
     ['Error', job.error === null ? undefined : output.style('red', plain(job.error))],
     ['Result', job.result === null || job.result === undefined ? undefined : plain(JSON.stringify(job.result))],
     ['Payload', plain(JSON.stringify(job.payload))],
-    ['Queue', job.queue],
+    ['Queue', plain(job.queue)],
     ['Priority', job.priority === 0 ? undefined : String(job.priority)],
     ['Lock', plainOf(job.lock_key)],
     ['Slot', job.slot_key === null ? undefined : `${plain(job.slot_key)}${job.is_current ? ' (current)' : ''}`],
@@ -75,7 +75,7 @@ export function describeJob(job: Job, output: Output): string {
 
 export function describeEvent({ ts, level, event, message, fields }: JobEvent, output: Output): string {
   const more = plain(message ?? (fields === null ? '' : wordsOf(fields)))
-  const name = output.style(levelStyles[level], event)
+  const name = output.style(levelStyles[level], plain(event))
   const line = `${output.style('dim', timeOfDay(ts))}  ${name}${more === '' ? '' : `  ${more}`}`
   return [line, ...traceOf(fields).map((one) => output.style('dim', `    ${plain(one)}`))].join('\n')
 }

@@ -1,5 +1,6 @@
 import { styleText } from 'node:util'
 import type { Failure } from '../failure.ts'
+import { plainLines } from './plain.ts'
 
 export type Style = Parameters<typeof styleText>[0]
 
@@ -50,7 +51,7 @@ export class Output {
 
   /** A line for people, which is no answer: programs do not get it. */
   note(text: string): void {
-    if (!this.json) this.#stderr.write(`${text}\n`)
+    if (!this.json) this.#stderr.write(`${plainLines(text)}\n`)
   }
 
   /** Writes to the screen as it is. */
@@ -72,6 +73,7 @@ export class Output {
       return
     }
     const label = this.#errorColours ? styleText('red', 'error', asDecided) : 'error'
-    this.#stderr.write(`${label}: ${message}\n${hint === undefined ? '' : `${hint}\n`}`)
+    // An error may quote what a server, or somebody else's job, has said.
+    this.#stderr.write(`${label}: ${plainLines(message)}\n${hint === undefined ? '' : `${hint}\n`}`)
   }
 }

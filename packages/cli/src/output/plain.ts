@@ -7,3 +7,8 @@ export function plain(text: string): string {
     char === '\n' ? '\\n' : `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`,
   )
 }
+
+/** The same for text of several lines. */
+export function plainLines(text: string): string {
+  return text.split('\n').map(plain).join('\n')
+}

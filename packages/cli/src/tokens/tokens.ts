@@ -4,6 +4,7 @@ import type { EngineDatabase } from '@fencepost/engine'
 import * as stored from '@fencepost/server'
 import { CommandError, UsageError } from '../failure.ts'
 import type { Output } from '../output/output.ts'
+import { plain } from '../output/plain.ts'
 import { table } from '../output/table.ts'
 import { openConfiguredEngine } from '../service/database.ts'
 import type { TokenSettings } from './commands.ts'
@@ -23,7 +24,7 @@ export async function listTokens(settings: TokenSettings, output: Output): Promi
   const tokens = await onDatabase(settings, output, (database) => stored.listTokens(database))
   const rows = tokens.map((one) => [
     one.token_id,
-    one.name,
+    plain(one.name),
     one.role,
     one.created_at,
     one.last_used_at ?? 'never',

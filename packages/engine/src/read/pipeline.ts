@@ -25,16 +25,17 @@ export function pipelineStatus(
   return completed === 0 ? 'failed' : 'partial'
 }
 
-/** The pipeline, or undefined where no job belongs to it. Deleted jobs still count. */
+/** The pipeline, or undefined where it has no job that may be seen. Deleted jobs are hidden, but count for its status. */
 export async function getPipeline(db: Db, pipelineId: string): Promise<Pipeline | undefined> {
   const { t } = db
-  const rows = await db.query<JobRow>(
+  const rows = await db.query<JobRow & { deleted: boolean }>(
     'pipeline',
-    sql`select ${jobColumns} from ${t.jobs} where pipeline_id = ${pipelineId} order by job_id`,
+    sql`select ${jobColumns}, deleted_at is not null as deleted
+          from ${t.jobs} where pipeline_id = ${pipelineId} order by job_id`,
   )
-  if (rows.length === 0) return undefined
-  const jobs = rows.map(jobFromRow)
-  return { pipelineId, status: pipelineStatus(jobs), jobs }
+  const visible = rows.filter(({ deleted }) => !deleted)
+  if (visible.length === 0) return undefined
+  return { pipelineId, status: pipelineStatus(rows.map(jobFromRow)), jobs: visible.map(jobFromRow) }
 }
 
 /** The ids of a pipeline's jobs that can still run. */
