@@ -14,6 +14,7 @@ import { Renewer } from './renewer.ts'
 import { Settler, type Reported } from './settler.ts'
 import type { WakeUp } from './wake-up.ts'
 import { wakeUpOf } from './work.ts'
+import { takeWorkerId } from './worker-id.ts'
 
 const patienceMs = 1_000
 
@@ -67,11 +68,12 @@ export function exitCodeOf({ outcome }: WorkedOnce): 0 | 1 | 3 {
 export async function workOnce(context: Context, engine: Engine, options: WorkOnceOptions): Promise<WorkedOnce> {
   const checked = checkWorkOptions({ ...options, concurrency: 1 }, context.operations)
   const handlers = new Handlers(context, checked)
+  const { workerId, giveBack } = takeWorkerId(engine)
   try {
-    const found = await claimOne(engine, checked)
+    const found = await claimOne(engine, checked, workerId)
     if (found === undefined) return { outcome: checked.signal?.aborted ? 'stopped' : 'nothing' }
     const unregister = await register(context, {
-      workerId: engine.workerId,
+      workerId,
       operations: checked.operations.map(({ name }) => name),
       queues: checked.queues,
       concurrency: 1,
@@ -80,6 +82,7 @@ export async function workOnce(context: Context, engine: Engine, options: WorkOn
     await atMost(patienceMs, unregister()) // Postgres may not answer
     return worked
   } finally {
+    giveBack()
     await handlers.close()
   }
 }
@@ -89,12 +92,12 @@ interface Found {
   claimedAt: number
 }
 
-async function claimOne(engine: Engine, options: CheckedWorkOptions): Promise<Found | undefined> {
+async function claimOne(engine: Engine, options: CheckedWorkOptions, workerId: string): Promise<Found | undefined> {
   const operations = options.operations.map(({ name }) => name)
   for (const queue of options.queues) {
     if (options.signal?.aborted) return undefined
     const claimedAt = performance.now()
-    const [attempt] = await engine.claim({ queue, operations, limit: 1 })
+    const [attempt] = await engine.claim({ queue, operations, limit: 1, workerId })
     if (attempt !== undefined) return { attempt, claimedAt }
   }
   return undefined

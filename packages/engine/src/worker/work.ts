@@ -10,6 +10,7 @@ import { checkWorkOptions, type CheckedWorkOptions, type WorkOptions } from './o
 import { register } from './registry.ts'
 import { survey } from './survey.ts'
 import type { WakeUp } from './wake-up.ts'
+import { takeWorkerId } from './worker-id.ts'
 import { Worker } from './worker.ts'
 
 const patienceMs = 1_000
@@ -22,8 +23,9 @@ export async function work(context: Context, engine: Engine, options: WorkOption
   const operations = checked.operations.map(({ name }) => name)
   const handlers = new Handlers(context, checked)
   await handlers.start()
-  const unregister = await register(context, { ...checked, workerId: engine.workerId, operations })
-  const claims = new Claims(context, engine.workerId, () => engine.sweep())
+  const { workerId, giveBack } = takeWorkerId(engine)
+  const unregister = await register(context, { ...checked, workerId, operations })
+  const claims = new Claims(context, workerId, () => engine.sweep())
   const claiming = context.database.lane()
   // Apart from the pool, too: handlers with transactions of their own may be using all of that.
   const renewing = context.database.lane()
@@ -33,7 +35,7 @@ export async function work(context: Context, engine: Engine, options: WorkOption
         plain: (wanted, from) => claims.plain(claiming, wanted, from),
         ofQueue: (wanted, ifNone) => claims.ofQueue(wanted, ifNone),
       },
-      claimJobs: (jobIds, wanted) => engine.claimJobs(jobIds, wanted),
+      claimJobs: (jobIds, wanted) => engine.claimJobs(jobIds, { ...wanted, workerId }),
       renew: (attempts) => renewAttempts(context, renewing, attempts),
       settleAll: (settlements) => engine.settleAll(settlements),
       sweep: () => engine.sweep(),
@@ -51,6 +53,7 @@ export async function work(context: Context, engine: Engine, options: WorkOption
   await worker.stop()
   await handlers.close()
   await atMost(patienceMs, Promise.all([unregister(), claiming.close(), renewing.close()])) // Postgres may not answer
+  giveBack()
 }
 
 /** How a worker with these options hears of work and of cancels; undefined when it does not. */

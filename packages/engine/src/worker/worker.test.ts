@@ -290,6 +290,25 @@ describe('stopping', () => {
 })
 
 describe('the registry', () => {
+  test('has a row for each call of work() on one engine, and only that of the one that stops goes', async () => {
+    const first = start({ operations: ['work'] })
+    await expect.poll(() => bed.engine.workers()).toHaveLength(1)
+    const second = start({ operations: ['handled'], queues: ['other'] })
+    await expect.poll(() => bed.engine.workers()).toHaveLength(2)
+    const { workerId } = bed.engine
+    const shown = async () => {
+      const workers = await bed.engine.workers()
+      return Object.fromEntries(workers.map((one) => [one.workerId, one.operations]))
+    }
+    expect(await shown()).toEqual({ [workerId]: ['work'], [`${workerId}-2`]: ['handled'] })
+    await first.stop()
+    expect(await shown()).toEqual({ [`${workerId}-2`]: ['handled'] })
+    const third = start({ operations: ['work'] })
+    await expect.poll(shown).toEqual({ [workerId]: ['work'], [`${workerId}-2`]: ['handled'] })
+    await Promise.all([second.stop(), third.stop()])
+    expect(await bed.engine.workers()).toEqual([])
+  })
+
   test('shows a worker while it works, and calls it lost when it falls silent', async () => {
     const worker = start({ concurrency: 7 })
     await expect
