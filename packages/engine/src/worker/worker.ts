@@ -19,8 +19,9 @@ import type { WakeUp } from './wake-up.ts'
 /*
  * One process, many jobs: one fetcher claims batches, handlers run up to `concurrency`, outcomes are written in batches.
  *
- * A job passes through: ready (claimed ahead of need) → running → reported → settled. Its place is free again only when
- * the settlement has committed, so a crash never leaves more behind than `concurrency` jobs and what is held ready.
+ * A job passes through: ready (claimed ahead of need) → running → reported → settled. When its handler has ended, the next
+ * of those that are ready begins, so that short handlers do not wait for the disk. For another claim there is room only when
+ * the settlement has committed: a crash never leaves more behind than `concurrency` jobs and what is claimed ahead.
  * Everything held is renewed, whatever it is doing.
  */
 
@@ -54,6 +55,8 @@ export class Worker {
   readonly #ready: Attempt[] = []
   readonly #running = new Map<Attempt, Promise<void>>()
   readonly #fetcher: Fetcher
+  /** How many of those running have ended, and are being settled. */
+  #reported = 0
   readonly #operationNames: readonly string[]
   #stopping = false
   #stopped = false
@@ -147,7 +150,7 @@ export class Worker {
   }
 
   #startReady(): void {
-    while (!this.#stopping && this.#running.size < this.#options.concurrency) {
+    while (!this.#stopping && this.#running.size - this.#reported < this.#options.concurrency) {
       const attempt = this.#ready.shift()
       if (attempt === undefined) return
       this.#running.set(attempt, this.#run(attempt))
@@ -161,10 +164,14 @@ export class Worker {
       outcome = await this.#ports.execute(attempt)
       if (!this.#running.has(attempt)) return // taken from it at shutdown
       if (attempt.abortReason !== undefined) outcome = judged(attempt, outcome, this.#operationOf(attempt))
+      this.#reported += 1
+      this.#startReady()
     } else {
       outcome = { kind: 'released', reason: attempt.abortReason } // lost, or cancelled, while it was held ready
+      this.#reported += 1
     }
     const reported = await this.#settler.report(attempt, outcome)
+    this.#reported -= 1
     logSettled(this.#logger, attempt, outcome, reported)
     this.#end(attempt)
     // It may be due again at once, or before the next look. A deferral whose children are refused is retried, too.
