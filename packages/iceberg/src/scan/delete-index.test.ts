@@ -73,7 +73,7 @@ test('a delete takes less than 200 bytes in the index', () => {
   const before = used()
   const index = new DeleteIndex()
   for (let n = 0; n < count; n += 1) {
-    const folder = `s3://bucket/warehouse/analytics/events/data/day=2026-01-${n % 28}`
+    const folder = `s3://bucket/warehouse/analytics/web/page_views/data/region=europe-west/year=2026/month=01/day=${n % 28}`
     const name = `00000-0-3f0f8b3e-8f0f-4c5c-9a43-${String(n).padStart(12, '0')}-00001`
     const referencedDataFile = `${folder}/${name}.parquet`
     const lowerBounds = bounds(referencedDataFile)
