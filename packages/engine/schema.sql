@@ -224,6 +224,14 @@ table stored_events (
 CREATE INDEX stored_events_lately ON fencepost.stored_events USING brin (id) WITH (pages_per_range='32', autosummarize='on');
 CREATE UNIQUE INDEX stored_events_pkey ON fencepost.stored_events USING btree (job_id, id);
 
+table sweeps (
+  the_only boolean not null default true,
+  begun_at timestamp with time zone not null,
+  constraint sweeps_one_row CHECK (the_only),
+  constraint sweeps_pkey PRIMARY KEY (the_only)
+) with (fillfactor=50);
+CREATE UNIQUE INDEX sweeps_pkey ON fencepost.sweeps USING btree (the_only);
+
 table tokens (
   token_id text not null,
   name text not null,

@@ -24,6 +24,8 @@ export interface Context {
     readonly maxConnections: number
     readonly connectTimeoutMs: number
     readonly answerTimeoutMs: number
+    readonly idleTransactionTimeoutMs: number
+    readonly lockTimeoutMs: number
     readonly preparedStatements: boolean
   }
 }

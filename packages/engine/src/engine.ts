@@ -16,13 +16,13 @@ import { checkId } from './ids.ts'
 import { cancelTrees, type Cancelled } from './lifecycle/cancel.ts'
 import { deleteJob, type Deleted } from './lifecycle/delete.ts'
 import { drainLevels, getDrain, pendingQueues, setDrain, type Drain, type DrainLevel } from './lifecycle/drain.ts'
-import { queuesOf, sweep, type Swept } from './lifecycle/expire.ts'
 import type { Settled } from './lifecycle/outcome.ts'
 import { recover, type Recovered } from './lifecycle/recover.ts'
 import { removeOldJobs } from './lifecycle/retain.ts'
 import { prepareSubmission, type Submission, type SubmitOptions } from './lifecycle/submission.ts'
 import { insertSubmissions, isKeyed, type Submitted } from './lifecycle/submit.ts'
 import { SubmitTogether } from './lifecycle/submit-together.ts'
+import { sweep, type Swept, type SweepOptions } from './lifecycle/sweep.ts'
 import { findOperation, operationDefaults, type Operation } from './operation.ts'
 import { explainJob, type Explanation } from './read/explain.ts'
 import { listEvents, type EventsOptions, type JobEvent } from './read/events.ts'
@@ -275,12 +275,14 @@ export class Engine {
     return deleteJob(this.#db, checkId(jobId), checkKey(options.by, 'by'))
   }
 
-  /** Expires what has fallen silent, closes parents, frees locks; undefined when another process is doing so. */
-  async sweep(): Promise<Swept | undefined> {
-    const swept = await sweep(this.#context.database)
-    if (swept === undefined) return undefined
+  /** Expires attempts whose lease has passed, closes parents, frees locks; undefined when another process sweeps. */
+  async sweep(options: SweepOptions = {}): Promise<Swept | undefined> {
+    const unlessWithinMs = checkInteger(options.unlessWithinMs ?? 0, 'unlessWithinMs', 0)
+    const done = await sweep(this.#db, { unlessWithinMs })
+    if (done === undefined) return undefined
+    const { swept, queues } = done
     this.#context.telemetry.expired(swept.expired.length + swept.failed.length)
-    if (swept.expired.length > 0) this.#context.wake.queues(await queuesOf(this.#db, swept.expired))
+    this.#context.wake.queues(queues)
     return swept
   }
 

@@ -22,6 +22,10 @@ export interface EngineOptions {
   connectTimeoutMs?: number
   /** How long Postgres may take over a statement of the engine before its connection is taken for dead. */
   answerTimeoutMs?: number
+  /** How long a transaction of the engine, or attempt.transaction(), may be idle before Postgres ends it. */
+  idleTransactionTimeoutMs?: number
+  /** How long a statement of the engine may wait for a lock. */
+  lockTimeoutMs?: number
   /** Plan every statement once per connection. Turn it off behind a pooler that gives a connection to a transaction. */
   preparedStatements?: boolean
   /** Wait for the disk at every claim, also where a claim that Postgres forgets in a crash would do no harm. */
@@ -55,6 +59,8 @@ export interface CheckedOptions extends EngineLimits {
   maxConnections: number
   connectTimeoutMs: number
   answerTimeoutMs: number
+  idleTransactionTimeoutMs: number
+  lockTimeoutMs: number
   preparedStatements: boolean
   durableClaims: boolean
   wakeDelayMs: number
@@ -70,6 +76,8 @@ export const engineDefaults = {
   maxConnections: 10,
   connectTimeoutMs: 10_000,
   answerTimeoutMs: 120_000,
+  idleTransactionTimeoutMs: 30_000,
+  lockTimeoutMs: 60_000,
   preparedStatements: true,
   durableClaims: false,
   maxPayloadBytes: 1_048_576,
@@ -98,7 +106,14 @@ export function checkOptions(options: EngineOptions): CheckedOptions {
     operations.set(operation.name, operation)
   }
   const number = (
-    name: 'maxConnections' | 'connectTimeoutMs' | 'answerTimeoutMs' | 'maxPayloadBytes' | 'wakeDelayMs',
+    name:
+      | 'maxConnections'
+      | 'connectTimeoutMs'
+      | 'answerTimeoutMs'
+      | 'idleTransactionTimeoutMs'
+      | 'lockTimeoutMs'
+      | 'maxPayloadBytes'
+      | 'wakeDelayMs',
     min: number,
   ) => checkInteger(options[name] ?? engineDefaults[name], name, min)
   const duration = (name: 'staleMs' | 'retentionMs') =>
@@ -113,6 +128,8 @@ export function checkOptions(options: EngineOptions): CheckedOptions {
     maxConnections: number('maxConnections', 1),
     connectTimeoutMs: number('connectTimeoutMs', 1),
     answerTimeoutMs: number('answerTimeoutMs', 1),
+    idleTransactionTimeoutMs: number('idleTransactionTimeoutMs', 1),
+    lockTimeoutMs: number('lockTimeoutMs', 1),
     preparedStatements: options.preparedStatements ?? engineDefaults.preparedStatements,
     durableClaims: options.durableClaims ?? engineDefaults.durableClaims,
     maxPayloadBytes: number('maxPayloadBytes', 2),

@@ -57,6 +57,8 @@ export async function openBed(options: Partial<EngineOptions> = {}): Promise<Bed
     preparedStatements: true,
     connectTimeoutMs: 10_000,
     answerTimeoutMs: 120_000,
+    idleTransactionTimeoutMs: 30_000,
+    lockTimeoutMs: 60_000,
     onConnectionError: () => {},
   })
   const open: Bed['open'] = async (more = {}, hooks = {}) => {

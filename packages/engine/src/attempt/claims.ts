@@ -4,7 +4,7 @@ import type { Db } from '../database/database.ts'
 import { checkId } from '../ids.ts'
 import { claim, claimByIds, type Claimed, type ClaimOptions } from '../lifecycle/claim.ts'
 import { claimPlain, type Place } from '../lifecycle/claim-plain.ts'
-import type { Swept } from '../lifecycle/expire.ts'
+import type { Swept } from '../lifecycle/sweep.ts'
 import { findOperation, minLeaseMs, operationDefaults } from '../operation.ts'
 import { Attempt } from './attempt.ts'
 

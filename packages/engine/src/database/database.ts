@@ -10,6 +10,7 @@ import {
   wantsRepeat,
 } from './failure.ts'
 import { Lane } from './lane.ts'
+import { beginLimited, limitSession, type Limits } from './limits.ts'
 import { planOnce, statementName } from './prepared.ts'
 import { relationsOf, type Relations } from './relations.ts'
 import { mayWrite, raw, type Sql } from './sql.ts'
@@ -39,12 +40,11 @@ export type CallerClient = Pick<pg.ClientBase, 'query'>
 /** Called before every statement. Tests stop here, or cut the connection; nothing else uses it. */
 export type PausePoint = (at: { statement: string; processId: number | undefined }) => Promise<void>
 
-export interface DatabaseOptions {
+export interface DatabaseOptions extends Limits {
   url: string
   schema: string
   maxConnections: number
   connectTimeoutMs: number
-  answerTimeoutMs: number
   preparedStatements: boolean
   pausePoint?: PausePoint | undefined
   onConnectionError: (error: Error) => void
@@ -75,6 +75,8 @@ export class Database implements Db {
   readonly #pausePoint: PausePoint | undefined
   readonly #answerTimeoutMs: number
   readonly #setUpMs: number
+  readonly #limits: Limits
+  readonly #begin: Sql
   readonly #connection: pg.ClientConfig
   readonly #lanes = new Set<Lane>()
   readonly #onConnectionError: (error: Error) => void
@@ -96,6 +98,9 @@ export class Database implements Db {
     this.#pausePoint = options.pausePoint
     this.prepared = options.preparedStatements
     this.#answerTimeoutMs = options.answerTimeoutMs
+    this.#limits = options
+    // Connections that are ours have their limits already.
+    this.#begin = raw(options.preparedStatements ? 'begin isolation level read committed' : beginLimited(options))
     this.#setUpMs = Math.min(options.connectTimeoutMs, options.answerTimeoutMs)
     this.#onWritten = options.onWritten
     this.#connection = {
@@ -175,7 +180,7 @@ export class Database implements Db {
 
   async #transaction<T>(name: string, work: (db: Db, client: pg.PoolClient) => Promise<T>): Promise<T> {
     return this.#with(name, async (client) => {
-      await this.#send(client, `${name}.begin`, raw('begin isolation level read committed'), ofTransaction)
+      await this.#send(client, `${name}.begin`, this.#begin, ofTransaction)
       let value: T
       try {
         value = await work(this.#on(client, { ...ofTransaction, prepared: this.prepared }), client)
@@ -224,7 +229,9 @@ export class Database implements Db {
   }
 
   async #setUp(client: pg.ClientBase): Promise<void> {
-    if (this.prepared) await planOnce(client, this.#setUpMs)
+    if (!this.prepared) return
+    await planOnce(client, this.#setUpMs)
+    await limitSession(client, this.#limits, this.#setUpMs)
   }
 
   async #query<Row>(

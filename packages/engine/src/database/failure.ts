@@ -2,7 +2,7 @@ import { FencepostError } from '../errors.ts'
 
 // Class 08 is connection trouble; the rest are: too many connections, a server that stops, crashes, starts or has no
 // patience with an idle session, and one that only reads, which after a failover is no longer the one to talk to.
-const unavailable = /^(08...|53300|57P0[1235]|25006)$/
+const unavailable = /^(08...|53300|57P0[1235]|25006|25P03)$/
 const socket =
   /^(ECONN(REFUSED|RESET|ABORTED)|EPIPE|ETIMEDOUT|E(HOST|NET)UNREACH|E(HOST|NET)DOWN|ENOTFOUND|EAI_AGAIN|ENOENT)$/
 // Short of space or memory; rolled back for the sake of others, more often than was repeated at once; a lock that was

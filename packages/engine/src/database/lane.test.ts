@@ -80,6 +80,8 @@ test('a lane is closed with its database, and refuses what comes after', async (
     preparedStatements: true,
     connectTimeoutMs: 10_000,
     answerTimeoutMs: 120_000,
+    idleTransactionTimeoutMs: 30_000,
+    lockTimeoutMs: 60_000,
     onConnectionError: () => {},
   })
   const lane = database.lane()

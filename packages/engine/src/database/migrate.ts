@@ -42,6 +42,8 @@ export async function migrate(pool: pg.Pool, options: { schema: string }): Promi
   const client = await pool.connect()
   try {
     await refuseOldServer(client)
+    // Waiting for another process, or filling an index, takes as long as it takes.
+    await client.query('set statement_timeout = 0; set lock_timeout = 0')
     await client.query('select pg_advisory_lock(hashtext($1))', [`fencepost.migrate.${options.schema}`])
     try {
       // Asked first, because creating needs a privilege that a running service may not have.
@@ -63,7 +65,7 @@ export async function migrate(pool: pg.Pool, options: { schema: string }): Promi
       await client.query('select pg_advisory_unlock(hashtext($1))', [`fencepost.migrate.${options.schema}`])
     }
   } finally {
-    client.release()
+    client.release(true) // its limits are off
   }
   return applied
 }

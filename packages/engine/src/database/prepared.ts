@@ -26,6 +26,10 @@ export async function planOnce(client: pg.ClientBase, answerTimeoutMs: number): 
   await client.query({ text, query_timeout: answerTimeoutMs } as pg.QueryConfig)
 }
 
-/** Columns to select where the rest of a transaction belongs to somebody else: he gets the planner as it usually is. */
+/**
+ * Columns to select where the rest of a transaction belongs to somebody else: he gets the planner as it usually is, and
+ * statements that take as long as they take. The limit for a transaction that waits for its client stays.
+ */
 export const planAsUsual: Sql = sql`
-  set_config('plan_cache_mode', 'auto', true), set_config('enable_seqscan', 'on', true)`
+  set_config('plan_cache_mode', 'auto', true), set_config('enable_seqscan', 'on', true),
+  set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)`

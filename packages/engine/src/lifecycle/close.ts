@@ -42,7 +42,7 @@ export async function closeParents(
 
 /** Closes every deferred parent that nobody has closed. */
 export async function closeAllParents(db: Db, slotFreed: SlotFreed = () => {}): Promise<string[]> {
-  const rows = await close(db, sql`status = 'running'`)
+  const rows = await close(db, sql`status = 'running' and lease_until is null`)
   for (const { queue, slot_key: slotKey } of rows) if (slotKey !== null) slotFreed(queue)
   return [
     ...rows.map((row) => row.job_id),

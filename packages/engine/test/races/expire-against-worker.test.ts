@@ -4,7 +4,7 @@ import type { Attempt } from '../../src/attempt/attempt.ts'
 import type { Engine } from '../../src/engine.ts'
 import { claimOne, Gate, openBed, submitted, work, type Bed, type Held } from '../bed.ts'
 import { openStoppable } from './mid-statement.ts'
-import { completing, renewing } from './uncommitted.ts'
+import { completing, expiring, renewing } from './uncommitted.ts'
 import { tableRows } from './table-rows.ts'
 
 let bed: Bed
@@ -68,13 +68,10 @@ describe.each([
 
   test('a completion that comes while the sweep is under way waits, and finds its fence lost', async () => {
     const attempt = await silent(maxAttempts)
-    const stop = gate.stopAt('sweep.commit')
-    const swept = slow.sweep()
-    await stop.reached
+    const sweeping = await bed.hold(expiring())
     const late = other.complete(attempt, { late: true })
     await bed.blocked()
-    stop.go()
-    await swept
+    await sweeping.commit()
     expect(await late).toEqual({ settled: false, why: 'fence_lost' })
     expect(await bed.engine.get(attempt.jobId)).toMatchObject({
       status: maxAttempts === 1 ? 'failed' : 'pending',
@@ -85,13 +82,10 @@ describe.each([
 
   test('a failure that comes while the sweep is under way waits, and finds its fence lost', async () => {
     const attempt = await silent(maxAttempts)
-    const stop = gate.stopAt('sweep.commit')
-    const swept = slow.sweep()
-    await stop.reached
+    const sweeping = await bed.hold(expiring())
     const late = other.fail(attempt, new PermanentError('late'))
     await bed.blocked()
-    stop.go()
-    await swept
+    await sweeping.commit()
     expect(await late).toEqual({ settled: false, why: 'fence_lost' })
     expect((await bed.engine.get(attempt.jobId))?.error).not.toBe('late')
   })
@@ -131,12 +125,10 @@ describe('a renewal against the sweep', () => {
 
   test('a renewal that meets the sweep half-way changes nothing, and the next one is told', async () => {
     const attempt = await silent()
-    const stop = gate.stopAt('sweep.commit')
-    const swept = slow.sweep()
-    await stop.reached
+    const sweeping = await bed.hold(expiring())
     const late = other.renew([attempt])
-    stop.go()
-    expect(await swept).toMatchObject({ expired: [attempt.jobId] })
+    await sweeping.commit()
+    expect(sweeping.value).toMatchObject([{ job_id: attempt.jobId }])
     await late
     expect(await bed.engine.get(attempt.jobId)).toMatchObject({ status: 'pending', leaseUntil: undefined })
     expect(await tableRows(bed)).toMatchObject({
@@ -161,24 +153,46 @@ describe('a renewal against the sweep', () => {
 describe('two sweeps', () => {
   test('one at a time: the second does not wait, and says so', async () => {
     const attempt = await silent()
-    const stop = gate.stopAt('sweep.commit')
-    const swept = slow.sweep()
-    await stop.reached
+    const sweeping = await bed.hold(expiring())
     expect(await bed.engine.sweep()).toBeUndefined()
-    stop.go()
-    expect(await swept).toMatchObject({ expired: [attempt.jobId] })
+    await sweeping.commit()
+    expect(sweeping.value).toMatchObject([{ job_id: attempt.jobId }])
     expect(await bed.engine.sweep()).toEqual(nothing)
+  })
+
+  test('a process that stops between two statements of its sweep keeps nobody from sweeping', async () => {
+    const attempt = await silent()
+    const stop = gate.stopAt('sweep.expire')
+    const stopped = slow.sweep()
+    await stop.reached
+    expect(await bed.engine.sweep()).toMatchObject({ expired: [attempt.jobId] })
+    stop.go()
+    expect(await stopped).toEqual(nothing)
+  })
+
+  test('one that is told how fresh a sweep may be does nothing within that time', async () => {
+    expect(await bed.engine.sweep()).toEqual(nothing)
+    const attempt = await silent() // which takes a minute
+    expect(await bed.engine.sweep({ unlessWithinMs: 65_000 })).toBeUndefined()
+    expect(await bed.engine.sweep({ unlessWithinMs: 59_000 })).toMatchObject({ expired: [attempt.jobId] })
+  })
+
+  test('however many leases have passed, one sweep takes them all', async () => {
+    await bed.engine.submitMany(
+      work,
+      Array.from({ length: 4_500 }, () => ({ payload: {} })),
+    )
+    await other.claim({ limit: 4_500 })
+    await bed.advance(60_000)
+    expect((await bed.engine.sweep())?.expired).toHaveLength(4_500)
   })
 
   test('a claim that read its job as running when the sweep had not yet put it back finds nothing', async () => {
     const attempt = await silent()
-    const stop = gate.stopAt('sweep.commit')
-    const swept = slow.sweep()
-    await stop.reached
+    const sweeping = await bed.hold(expiring())
     expect(await other.claim()).toEqual([])
     expect(await other.claimJob(attempt.jobId)).toEqual({ claimed: false })
-    stop.go()
-    await swept
+    await sweeping.commit()
     expect((await other.claimJob(attempt.jobId)).claimed).toBe(true)
   })
 

@@ -1,18 +1,15 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Attempt } from '../../src/attempt/attempt.ts'
 import type { Engine } from '../../src/engine.ts'
-import { claimOne, Gate, openBed, submitted, work, type Bed } from '../bed.ts'
-import { renewing, submitting } from './uncommitted.ts'
+import { claimOne, openBed, submitted, work, type Bed } from '../bed.ts'
+import { freeing, renewing, submitting } from './uncommitted.ts'
 import { tableRows } from './table-rows.ts'
 
 let bed: Bed
 let other: Engine
-const gate = new Gate()
-let slow: Engine
 beforeAll(async () => {
   bed = await openBed()
   other = await bed.open()
-  slow = await bed.open({}, { pausePoint: gate.pausePoint })
 })
 beforeEach(() => bed.reset())
 afterAll(() => bed.close())
@@ -139,12 +136,11 @@ describe('a lapsed lock that the sweep frees', () => {
     await cancelledWhileRunning()
     await bed.advance(31_000)
     const held = await bed.hold(submitting({ lockKey: 'l' }))
-    const swept = other.sweep()
-    await bed.blocked()
+    expect(await other.sweep()).toMatchObject({ freedLocks: [] })
     await held.commit()
     const [next] = held.value
     if (!next?.submitted) throw new Error('not submitted')
-    expect(await swept).toMatchObject({ freedLocks: [] })
+    expect(await other.sweep()).toMatchObject({ freedLocks: [] })
     expect(await holderOf()).toEqual([next.jobId])
     expect(await other.submit(work, {}, { lockKey: 'l' })).toMatchObject({ holder: { jobId: next.jobId } })
   })
@@ -153,10 +149,9 @@ describe('a lapsed lock that the sweep frees', () => {
     await cancelledWhileRunning()
     await bed.advance(31_000)
     const held = await bed.hold(submitting({ lockKey: 'l' }))
-    const swept = other.sweep()
-    await bed.blocked()
+    expect(await other.sweep()).toMatchObject({ freedLocks: [] })
     await held.rollback()
-    expect(await swept).toMatchObject({ freedLocks: ['l'] })
+    expect(await other.sweep()).toMatchObject({ freedLocks: ['l'] })
     expect(await holderOf()).toEqual([])
   })
 
@@ -164,23 +159,20 @@ describe('a lapsed lock that the sweep frees', () => {
     const attempt = await cancelledWhileRunning()
     await bed.advance(31_000)
     const held = await bed.hold(renewing(attempt.claimed))
-    const swept = other.sweep()
-    await bed.blocked()
+    expect(await other.sweep()).toMatchObject({ freedLocks: [] })
     await held.commit()
-    expect(await swept).toMatchObject({ freedLocks: [] })
+    expect(await other.sweep()).toMatchObject({ freedLocks: [] })
     expect(await holderOf()).toEqual([attempt.jobId])
   })
 
   test('before a submission that waited for it: the submission gets it', async () => {
     await cancelledWhileRunning()
     await bed.advance(31_000)
-    const stop = gate.stopAt('sweep.commit')
-    const swept = slow.sweep()
-    await stop.reached
+    const sweeping = await bed.hold(freeing())
     const late = other.submit(work, {}, { lockKey: 'l' })
     await bed.blocked()
-    stop.go()
-    expect(await swept).toMatchObject({ freedLocks: ['l'] })
+    await sweeping.commit()
+    expect(sweeping.value).toEqual(['l'])
     const next = await submitted(late)
     expect(await holderOf()).toEqual([next])
   })

@@ -1,12 +1,14 @@
 import type { Db } from '../../src/database/database.ts'
 import { claim, claimByIds, type Claimed } from '../../src/lifecycle/claim.ts'
 import { complete, type SettledRow } from '../../src/lifecycle/complete.ts'
+import { expireToFailed, expireToPending, type ExpiredRow } from '../../src/lifecycle/expire.ts'
 import type { Fence, WrittenRow } from '../../src/lifecycle/outcome.ts'
 import { recover, type Recovered } from '../../src/lifecycle/recover.ts'
 import { release } from '../../src/lifecycle/release.ts'
 import { renew, type Held } from '../../src/lifecycle/renew.ts'
 import { prepareSubmission, type SubmitOptions } from '../../src/lifecycle/submission.ts'
 import { insertSubmissions, type Submitted } from '../../src/lifecycle/submit.ts'
+import { freeOrphanedLocks } from '../../src/lifecycle/sweep.ts'
 import { work } from '../bed.ts'
 
 /*
@@ -40,6 +42,17 @@ export function releasing(fence: Fence) {
 
 export function renewing(...held: readonly Held[]) {
   return (db: Db): Promise<Fence[]> => renew(db, held)
+}
+
+export function expiring() {
+  return async (db: Db): Promise<ExpiredRow[]> => [
+    ...(await expireToPending(db, 10)),
+    ...(await expireToFailed(db, 10)),
+  ]
+}
+
+export function freeing() {
+  return (db: Db): Promise<string[]> => freeOrphanedLocks(db)
 }
 
 export function recovering(jobId: string, staleMs: number) {

@@ -142,6 +142,8 @@ describe('a pool whose connections fall silent', () => {
       preparedStatements: true,
       connectTimeoutMs: 10_000,
       answerTimeoutMs: 1_000,
+      idleTransactionTimeoutMs: 30_000,
+      lockTimeoutMs: 60_000,
       onConnectionError: () => {},
     })
   const one = raw('select 1')

@@ -110,8 +110,8 @@ export class IsolatedHandlers {
 }
 
 function settingsOf(context: Context, operations: readonly Operation[], graceMs: number): HandlerSettings {
-  const { operationsModule, maxConnections, connectTimeoutMs, answerTimeoutMs, preparedStatements } =
-    context.handlerProcess
+  const { operationsModule, maxConnections, preparedStatements, connectTimeoutMs } = context.handlerProcess
+  const { answerTimeoutMs, idleTransactionTimeoutMs, lockTimeoutMs } = context.handlerProcess
   const { maxPayloadBytes, staleMs, retentionMs } = context.limits
   const required = operations.map(({ name }) => name)
   if (operationsModule === undefined) {
@@ -130,6 +130,8 @@ function settingsOf(context: Context, operations: readonly Operation[], graceMs:
     connectTimeoutMs,
     answerTimeoutMs,
     graceMs,
+    idleTransactionTimeoutMs,
+    lockTimeoutMs,
     limits: { maxPayloadBytes, staleMs, retentionMs }, // and no more: not everything can be sent
     operationsModule,
     required,

@@ -27,6 +27,8 @@ export interface HandlerSettings {
   connectTimeoutMs: number
   answerTimeoutMs: number
   graceMs: number
+  idleTransactionTimeoutMs: number
+  lockTimeoutMs: number
   limits: EngineLimits
   /** The address of the module that exports the operations. */
   operationsModule: string

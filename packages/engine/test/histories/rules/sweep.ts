@@ -24,13 +24,17 @@ export function sweep(m: Model): { expired: number[]; failed: number[]; closed: 
 
 const about = ({ attempt }: Job) => (attempt === undefined ? {} : { about: attempt })
 
-/** Old jobs go, except the current one of a slot, and children as long as their parent is there. */
+/** Old jobs go, each with the slot that it is current in, except in a slot still held and children of a parent still there. */
 export function retain(m: Model): number {
   const isOld = ({ completedAt }: Job) => completedAt !== undefined && m.now - completedAt >= minutes.retention
   const isCurrent = ({ job, slot }: Job) => slot !== undefined && m.slots[slot]?.job === job
+  const isHeld = (job: Job) => isCurrent(job) && (m.slots[job.slot as string]?.held?.until ?? m.now) > m.now
   const old = all(m).filter(
-    (job) => isOld(job) && !isCurrent(job) && (job.parent === undefined || m.jobs[job.parent] === undefined),
+    (job) => isOld(job) && !isHeld(job) && (job.parent === undefined || m.jobs[job.parent] === undefined),
   )
-  for (const { job } of old) delete m.jobs[job]
+  for (const job of old) {
+    if (isCurrent(job)) delete m.slots[job.slot as string]
+    delete m.jobs[job.job]
+  }
   return old.length === 0 ? 0 : old.length + retain(m)
 }
