@@ -1,6 +1,9 @@
 import type { Engine, Logger } from '@fencepost/engine'
 import { forgetOldKeys } from './jobs/idempotency.ts'
 
+/** A sweep that any process began this share of the interval ago is fresh enough. */
+const freshShare = 0.9
+
 /** What a server does by itself: sweeps, and removes what is past its time. */
 export class Upkeep {
   readonly #logger: Logger
@@ -11,7 +14,7 @@ export class Upkeep {
     this.#logger = options.logger
     this.#timers = [
       this.#every(options.sweepMs, 'sweep_failed', async () => {
-        await engine.sweep()
+        await engine.sweep({ unlessWithinMs: Math.floor(options.sweepMs * freshShare) })
       }),
       this.#every(options.retainMs, 'retain_failed', async () => {
         await engine.retain()

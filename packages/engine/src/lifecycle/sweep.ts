@@ -71,8 +71,10 @@ interface Found {
 // Nobody waits for the disk: a note that is lost in a crash of Postgres costs one more sweep.
 async function look(db: Db, unlessWithinMs: number): Promise<Found | undefined> {
   const { t } = db
+  // One in the future is none: the clock may have been set back.
   const fresh = sql`select from ${t.sweeps}
-                     where begun_at > ${t.now} - ${unlessWithinMs}::bigint * interval '1 millisecond'`
+                     where begun_at > ${t.now} - ${unlessWithinMs}::bigint * interval '1 millisecond'
+                       and begun_at <= ${t.now}`
   const [found] = await db.query<Found>(
     'sweep.look',
     sql`

@@ -15,8 +15,10 @@ export interface WorkOptions {
   signal?: AbortSignal
   /** How often to look for work that nobody announced; a little sooner each time, so that workers spread out. */
   pollMs?: number
-  /** How often to sweep: expire leases, close parents, free locks. */
+  /** How often to sweep: expire leases, close parents, free locks. Of many workers, one does it for all. */
   sweepMs?: number
+  /** How often to remove jobs that are older than the retention time. */
+  retainMs?: number
   /** How long running handlers have, once their signal has fired, before their jobs are given back without them. */
   graceMs?: number
   /** The process ends as soon as this resolves: jobs with a lock or slot are given back while their handlers still run. */
@@ -34,6 +36,7 @@ export interface CheckedWorkOptions {
   signal: AbortSignal | undefined
   pollMs: number
   sweepMs: number
+  retainMs: number
   graceMs: number
   processEnds: boolean
   wakeUp: 'listen' | 'none' | WakeUp | undefined
@@ -44,6 +47,7 @@ export const workDefaults = {
   concurrency: 10,
   pollMs: 10_000,
   sweepMs: 5_000,
+  retainMs: 3_600_000,
   graceMs: 1_000,
   processEnds: false,
   maxBatch: 1_000,
@@ -60,8 +64,11 @@ export function checkWorkOptions(options: WorkOptions, known: ReadonlyMap<string
     throw new FencepostError('options_invalid', 'A worker needs operations: pass them in openEngine({ operations }).')
   }
   const queues = options.queues ?? operations.map(({ queue }) => queue)
-  const number = (name: 'concurrency' | 'pollMs' | 'sweepMs' | 'graceMs' | 'maxBatch', min: number, max?: number) =>
-    checkInteger(options[name] ?? workDefaults[name], name, min, max)
+  const number = (
+    name: 'concurrency' | 'pollMs' | 'sweepMs' | 'retainMs' | 'graceMs' | 'maxBatch',
+    min: number,
+    max?: number,
+  ) => checkInteger(options[name] ?? workDefaults[name], name, min, max)
   return {
     concurrency: number('concurrency', 1, 10_000),
     operations,
@@ -69,6 +76,7 @@ export function checkWorkOptions(options: WorkOptions, known: ReadonlyMap<string
     signal: options.signal,
     pollMs: number('pollMs', 10),
     sweepMs: number('sweepMs', 10),
+    retainMs: number('retainMs', 10),
     graceMs: number('graceMs', 0),
     processEnds: options.processEnds ?? workDefaults.processEnds,
     wakeUp: options.wakeUp,

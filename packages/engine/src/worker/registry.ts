@@ -17,7 +17,7 @@ export interface WorkerInfo {
   lost: boolean
 }
 
-const seenEveryMs = 10_000
+const seenEveryMs = 30_000
 /** Saying so takes no time; a connection that has not answered by then is dead. */
 const answerMs = 5_000
 /** A worker not seen for this long is lost; one lost for a day is forgotten. */

@@ -31,8 +31,8 @@ test('a survey says when the next job of its queues is due', async () => {
 test('jobs of other queues and operations keep nobody awake', async () => {
   await bed.engine.submit(work, {})
   await bed.engine.submit(work, {}, { delayMs: 1_000 })
-  expect(await see(['other'])).toEqual({ due: [], nextMs: undefined })
-  expect(await see(['default'], ['another'])).toEqual({ due: [], nextMs: undefined })
+  expect(await see(['other'])).toEqual({ due: [], nextMs: undefined, expired: false })
+  expect(await see(['default'], ['another'])).toEqual({ due: [], nextMs: undefined, expired: false })
 })
 
 test('nothing is due while claims are drained', async () => {
@@ -45,4 +45,12 @@ test('a queue with very many priorities counts as due', async () => {
   const later = Array.from({ length: 300 }, (_, priority) => ({ payload: {}, options: { priority, delayMs: 60_000 } }))
   await bed.engine.submitMany(work, later)
   expect((await see(['default'])).due).toEqual(['default'])
+})
+
+test('a survey says that a lease has passed, whoever had it and in whichever queue', async () => {
+  await bed.engine.submit(work, {}, { queue: 'other' })
+  await bed.engine.claim({ queue: 'other' })
+  expect((await see(['default'])).expired).toBe(false)
+  await bed.advance(60_000)
+  expect((await see(['default'])).expired).toBe(true)
 })

@@ -10,10 +10,13 @@ export interface Survey {
   due: string[]
   /** How long until the next job is due that is not due yet. */
   nextMs: number | undefined
+  /** Whether any lease has passed, of whichever worker. */
+  expired: boolean
 }
 
 interface Row {
-  queue: string
+  /** Null in the row that says whether any lease has passed. */
+  queue: string | null
   due: boolean
   next_ms: number | null
 }
@@ -36,7 +39,8 @@ export async function survey(db: Db, queues: readonly string[], operations: read
   const rows = await db.query<Row>('survey', surveyStatement(db, queues, operations), answerMs)
   const next = rows.flatMap((row) => row.next_ms ?? [])
   return {
-    due: rows.filter((row) => row.due).map((row) => row.queue),
+    due: rows.flatMap(({ queue, due }) => (due && queue !== null ? [queue] : [])),
+    expired: rows.some(({ queue, due }) => due && queue === null),
     nextMs: next.length > 0 ? Math.min(...next) : undefined,
   }
 }
@@ -75,7 +79,9 @@ const surveying = form<Relations, Values>((t, { queues, operations }) => {
      cross join lateral (
        ${groups(pending(wantedQueue, 'plain'))} union all ${groups(pending(wantedQueue, 'slotted'))}
      ) found
-     group by wanted.queue`
+     group by wanted.queue
+    union all
+    select null, exists (select from ${t.liveJobs} where status = 'running' and lease_until <= ${t.now}), null`
 })
 
 // The first time of the group, due or not due yet.

@@ -8,6 +8,7 @@ import { Handlers } from './handlers.ts'
 import { ListenWakeUp } from './listen.ts'
 import { checkWorkOptions, type CheckedWorkOptions, type WorkOptions } from './options.ts'
 import { register } from './registry.ts'
+import { retainRegularly } from './retain-regularly.ts'
 import { survey } from './survey.ts'
 import type { WakeUp } from './wake-up.ts'
 import { takeWorkerId } from './worker-id.ts'
@@ -38,7 +39,7 @@ export async function work(context: Context, engine: Engine, options: WorkOption
       claimJobs: (jobIds, wanted) => engine.claimJobs(jobIds, { ...wanted, workerId }),
       renew: (attempts) => renewAttempts(context, renewing, attempts),
       settleAll: (settlements) => engine.settleAll(settlements),
-      sweep: () => engine.sweep(),
+      sweep: (unlessWithinMs) => engine.sweep({ unlessWithinMs }),
       passOn: (jobIds, mine) => passOn(context, jobIds, mine),
       survey: () => survey(context.database, checked.queues, operations),
       execute: (attempt) => context.telemetry.running(attempt.claimed, () => handlers.execute(attempt)),
@@ -49,7 +50,9 @@ export async function work(context: Context, engine: Engine, options: WorkOption
     context.logger,
   )
   await worker.start()
+  const stopRetaining = retainRegularly(() => engine.retain(), checked.retainMs, context.logger)
   if (!signal?.aborted) await new Promise((resolve) => signal?.addEventListener('abort', resolve, { once: true }))
+  stopRetaining()
   await worker.stop()
   await handlers.close()
   await atMost(patienceMs, Promise.all([unregister(), claiming.close(), renewing.close()])) // Postgres may not answer

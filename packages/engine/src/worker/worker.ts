@@ -1,7 +1,7 @@
 import type { Attempt } from '../attempt/attempt.ts'
 import type { Outcome } from '../attempt/settle.ts'
 import type { Engine } from '../engine.ts'
-import type { Swept } from '../lifecycle/expire.ts'
+import type { Swept } from '../lifecycle/sweep.ts'
 import type { Logger } from '../logger.ts'
 import type { Operation } from '../operation.ts'
 import { atMost } from './at-most.ts'
@@ -14,6 +14,7 @@ import { PushedClaims } from './pushed.ts'
 import { Renewer } from './renewer.ts'
 import { Settler } from './settler.ts'
 import type { Survey } from './survey.ts'
+import { Sweeper } from './sweeper.ts'
 import type { WakeUp } from './wake-up.ts'
 
 /*
@@ -31,7 +32,8 @@ export interface WorkerPorts {
   claimJobs: Engine['claimJobs']
   renew: (attempts: readonly Attempt[]) => Promise<unknown>
   settleAll: Engine['settleAll']
-  sweep: () => Promise<Swept | undefined>
+  /** Sweeps, unless any process has within this time. */
+  sweep: (unlessWithinMs: number) => Promise<Swept | undefined>
   /** Tells other workers of those of these jobs that are due and of none of these operations. */
   passOn: (jobIds: readonly string[], operations: readonly string[]) => Promise<void>
   /** Which of its queues have due jobs, and when the next is due. */
@@ -49,6 +51,7 @@ export class Worker {
   readonly #logger: Logger
   readonly #renewer: Renewer
   readonly #settler: Settler
+  readonly #sweeper: Sweeper
   readonly #wakeUp: WakeUp | undefined
   readonly #pace: Pace
   readonly #pushed: PushedClaims
@@ -60,8 +63,6 @@ export class Worker {
   readonly #operationNames: readonly string[]
   #stopping = false
   #stopped = false
-  #sweepTimer: NodeJS.Timeout | undefined
-  #sweeping = false
 
   constructor(ports: WorkerPorts, options: CheckedWorkOptions, wakeUp: WakeUp | undefined, logger: Logger) {
     this.#ports = ports
@@ -72,12 +73,13 @@ export class Worker {
     this.#pace = new Pace(options.maxBatch)
     this.#renewer = new Renewer((attempts) => ports.renew(attempts), logger)
     this.#settler = new Settler((settlements) => ports.settleAll(settlements), options.maxBatch, logger)
+    this.#sweeper = new Sweeper((unlessWithinMs) => this.#sweep(unlessWithinMs), options.sweepMs, logger)
     this.#fetcher = new Fetcher(
       {
         claims: ports.claims,
         room: (claiming) => this.#room(claiming),
         accept: (attempts, claimedAt, start) => this.#accept(attempts, claimedAt, start),
-        survey: ports.survey,
+        survey: () => this.#survey(),
       },
       options,
       logger,
@@ -105,9 +107,8 @@ export class Worker {
       onJob: (jobId, queue) => this.#pushed.claim(jobId, queue),
       onCancel: ({ attemptId }) => this.#renewer.find(attemptId)?.abort('cancelled'),
     })
-    this.#sweepTimer = setInterval(() => void this.#sweep(), this.#options.sweepMs)
+    this.#sweeper.start()
     this.#fetcher.start()
-    void this.#sweep() // there may have been no worker for a while
   }
 
   /**
@@ -116,7 +117,7 @@ export class Worker {
    */
   async stop(): Promise<void> {
     this.#stopping = true
-    clearInterval(this.#sweepTimer)
+    this.#sweeper.stop()
     for (const attempt of this.#running.keys()) attempt.abort('shutdown')
     const graceEnds = performance.now() + this.#options.graceMs
     const inGrace = (done: Promise<unknown>) => atMost(Math.max(0, graceEnds - performance.now()), done)
@@ -209,17 +210,16 @@ export class Worker {
     return this.#options.operations.find(({ name }) => name === claimed.operation)
   }
 
-  async #sweep(): Promise<void> {
-    if (this.#sweeping) return
-    this.#sweeping = true
-    try {
-      const swept = await this.#ports.sweep()
-      if (swept !== undefined && swept.expired.length + swept.failed.length + swept.closed.length > 0)
-        this.#fetcher.putBack()
-    } catch (error) {
-      this.#logger.warn({ err: error }, 'sweep_failed')
-    } finally {
-      this.#sweeping = false
-    }
+  async #sweep(unlessWithinMs: number): Promise<Swept | undefined> {
+    const swept = await this.#ports.sweep(unlessWithinMs)
+    if (swept !== undefined && swept.expired.length + swept.failed.length + swept.closed.length > 0)
+      this.#fetcher.putBack()
+    return swept
+  }
+
+  async #survey(): Promise<Survey> {
+    const found = await this.#ports.survey()
+    if (found.expired) void this.#sweeper.now()
+    return found
   }
 }

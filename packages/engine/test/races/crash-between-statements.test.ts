@@ -23,7 +23,7 @@ const steps = [
   checkStep({ step: 'two', success: false, error: 'broken' }, 1000),
 ]
 
-/** Everything the engine does in more than one statement, with all that can be part of it. */
+/** Everything the engine does in a transaction of more than one statement, with all that can be part of it. */
 const paths: Path[] = [
   {
     name: 'submit with a lock and a dedup key',
@@ -104,19 +104,6 @@ const paths: Path[] = [
       await submitted(engine.submit(work, {}, { lockKey: 'm', slotKey: 's', pipelineId }))
       await claimOne(engine)
       return () => engine.abortPipeline(pipelineId)
-    },
-  },
-  {
-    name: 'sweep',
-    prepare: async (engine) => {
-      await submitted(engine.submit(work, {}, { lockKey: 'of a parent' }))
-      await engine.complete(await claimOne(engine), defer([child(work, {}, { maxAttempts: 1, lockKey: 'last' })]))
-      await submitted(engine.submit(work, {}, { lockKey: 'l', slotKey: 's', maxAttempts: 2 }))
-      const cancelled = await submitted(engine.submit(work, {}, { lockKey: 'orphaned' }))
-      await engine.claim({ limit: 3 })
-      await engine.cancel(cancelled)
-      await bed.advance(60_000)
-      return () => engine.sweep()
     },
   },
   {
