@@ -130,11 +130,12 @@ export const mutants: readonly Mutant[] = [
     tests: ['packages/engine/src/lifecycle/claim.test.ts'],
   },
   {
-    name: 'a claim that enters the slot of a cancelled job still at work',
-    file: `${lifecycle}/claim.ts`,
-    find: 'where slot.held_until is null or slot.held_until <= ${t.now}',
-    replace: '',
+    name: 'a cancel that opens the slot while its worker is still at work',
+    file: `${lifecycle}/cancel.ts`,
+    find: 'set attempt_id = ended.attempt_id, held_until = ended.lease_until',
+    replace: 'set attempt_id = null, held_until = null',
     tests: [race('one-slot')],
+    by: 'a slot whose running job was cancelled',
   },
   {
     name: 'a short claim that takes jobs of a slot or a lock',

@@ -41,8 +41,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a poll that every claim puts off',
     file: `${worker}/fetcher.ts`,
-    find: 'async #claim(queue: string, kind: Kind): Promise<void> {',
-    replace: `async #claim(queue: string, kind: Kind): Promise<void> {
+    find: 'async #claimOnce(queue: string): Promise<Found> {',
+    replace: `async #claimOnce(queue: string): Promise<Found> {
     clearTimeout(this.#pollTimer)
     this.#pollTimer = setTimeout(() => this.#poll(), this.#options.pollMs)`,
     tests: [`${worker}/fetcher.test.ts`],
