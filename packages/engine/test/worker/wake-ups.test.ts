@@ -54,11 +54,11 @@ afterAll(() => bed.close())
 const later = 7_200_000
 
 /** Submits a job that nobody is told of: with a client of the caller's, announcing it is the caller's affair. */
-async function submitQuietly(slotKey: string): Promise<string> {
+async function submitQuietly(slotKey: string, maxAttempts = 3): Promise<string> {
   const client = new pg.Client({ connectionString: bed.url })
   await client.connect()
   try {
-    return await submitted(bed.engine.submit(work, {}, { slotKey, client }))
+    return await submitted(bed.engine.submit(work, {}, { slotKey, maxAttempts, client }))
   } finally {
     await client.end()
   }
@@ -83,6 +83,17 @@ test('a parent that is cancelled while it waits frees its slot, and the next job
   await deferred(first)
   const next = await submitQuietly('s')
   await bed.engine.cancel(first)
+  await becomes(next, 'completed')
+})
+
+test('a job that failed for want of a worker frees its slot, and the next job of the slot runs', async () => {
+  const dead = await bed.open({ workerId: 'dead' })
+  const first = await submitQuietly('s', 1)
+  expect(await dead.claimJob(first, { leaseMs: 1_000 })).toMatchObject({ claimed: true })
+  const next = await submitQuietly('s')
+  await bed.advance(5_000)
+  await dead.sweep()
+  await becomes(first, 'failed')
   await becomes(next, 'completed')
 })
 
