@@ -10,7 +10,7 @@ export const mutants: readonly Mutant[] = [
     file: `${lifecycle}/expire.ts`,
     find: "where status = 'running' and lease_until <= ${t.now}",
     replace: "where status = 'running' and deferred_at is null",
-    tests: [basics],
+    tests: [race('expire-against-worker')],
   },
   {
     name: 'a sweep that does not hold what it has read',
@@ -38,7 +38,7 @@ export const mutants: readonly Mutant[] = [
     file: 'packages/engine/src/engine.ts',
     find: 'await sweep(this.#db, { unlessWithinMs })',
     replace: "await this.#context.database.transaction('sweep', (db) => sweep(db, { unlessWithinMs }))",
-    tests: [race('vanished-host')],
+    tests: [race('expire-against-worker')],
   },
   {
     name: 'sessions without limits that Postgres keeps',

@@ -6,7 +6,7 @@ type Sweep = (unlessWithinMs: number) => Promise<unknown>
 /** A sweep that began this share of the interval ago is fresh enough. */
 const freshShare = 0.9
 /** How many intervals to leave the sweep to others at most, once they have been seen to do it. */
-const maxIntervals = 12
+const maxIntervals = 16
 
 /**
  * Sweeps every `sweepMs`, for all processes: of many workers one does, and the others look less and less often whether
