@@ -30,6 +30,13 @@ export const mutants: readonly Mutant[] = [
     tests: [basics],
   },
   {
+    name: 'retry later that is another event every time',
+    file: `${lifecycle}/retry-later.ts`,
+    find: 'where not exists (select from ${t.storedEvents} earlier where ${earlier})',
+    replace: '',
+    tests: [basics],
+  },
+  {
     name: 'a batched fail that does not look at the fence',
     file: `${lifecycle}/fail.ts`,
     find: '${removedByFence(t, { jobIds, attemptIds })}',

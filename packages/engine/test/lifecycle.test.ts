@@ -134,6 +134,28 @@ describe('fail and retry', () => {
     expect((await claimOne()).jobId).toBe(jobId)
   })
 
+  test('retry later is one event, which counts, however often it happens', async () => {
+    const jobId = await submitted(bed.engine.submit(work, {}))
+    const attempts: string[] = []
+    for (let nth = 1; nth <= 12; nth += 1) {
+      const attempt = await claimOne()
+      attempts.unshift(attempt.attemptId)
+      await bed.engine.fail(attempt, new RetryLater(`busy ${nth}`, 0))
+    }
+    const events = await bed.engine.events(jobId)
+    expect(events.map(({ event }) => event)).toEqual(['job.submitted', 'job.retry_later'])
+    expect(events[1]).toMatchObject({
+      attemptId: attempts[0],
+      message: 'busy 12',
+      fields: { reason: 'busy 12', delay_seconds: 0, times: 12, attempts: attempts.slice(0, 10) },
+    })
+    const { first_at: firstAt } = events[1]?.fields as { first_at: string }
+    expect(Date.parse(firstAt)).toBeLessThan(Date.parse(events[1]?.ts ?? ''))
+    const seen = events[1]?.id ?? ''
+    await bed.engine.fail(await claimOne(), new RetryLater('busy 13', 0))
+    expect(await bed.engine.events(jobId, { after: seen })).toMatchObject([{ fields: { times: 13 } }])
+  })
+
   test('release gives the job back at once', async () => {
     const jobId = await submitted(bed.engine.submit(work, {}, { maxAttempts: 1, slotKey: 's' }))
     await bed.engine.release(await claimOne(), 'shutdown')

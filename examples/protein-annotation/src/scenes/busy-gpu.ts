@@ -36,7 +36,9 @@ export const busyGpu: Scene = {
 }
 
 async function timesSentBack({ engine }: Stage, { root }: Family): Promise<number> {
-  return (await engine.events(root.jobId)).filter(({ event }) => event === 'job.retry_later').length
+  // One event for all of them, which counts.
+  const later = (await engine.events(root.jobId)).find(({ event }) => event === 'job.retry_later')
+  return later === undefined ? 0 : Number((later.fields as { times: number }).times)
 }
 
 function endOf({ root }: Family): string {

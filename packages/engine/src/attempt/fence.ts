@@ -20,7 +20,7 @@ export type Verb =
   | 'transaction'
 
 // What each settlement leaves behind under its attempt's id, and nothing else does.
-const marks = { retry: 'job.retried', retry_later: 'job.retry_later', release: 'job.released', defer: 'job.deferred' }
+const marks = { retry: 'job.retried', release: 'job.released', defer: 'job.deferred' }
 const statuses = { complete: 'completed', fail: 'failed' }
 
 /** The error code of a job whose children could not be submitted. */
@@ -40,6 +40,12 @@ export async function alreadySettled(db: Db, verb: Verb, fences: readonly Fence[
   let statement: Sql
   if (verb === 'complete' || verb === 'fail') {
     statement = sql`select attempt_id from ${t.finishedJobs} where ${mine} and status = ${statuses[verb]}`
+  } else if (verb === 'retry_later') {
+    // One event for all of them, which names the latest.
+    statement = sql`
+      select attempt.attempt_id from ${t.storedEvents} stored, jsonb_array_elements_text(fields -> 'attempts') attempt (attempt_id)
+       where stored.job_id = any(${fences.map(({ jobId }) => jobId)}::uuid[]) and event = 'job.retry_later'
+         and attempt.attempt_id = any(${fences.map(({ attemptId }) => attemptId)}::text[])`
   } else if (verb in marks) {
     const event = marks[verb as keyof typeof marks]
     // A deferral that could not have its children has settled too: as a failure with a code that nothing else has.

@@ -3,15 +3,17 @@ import type { Db } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
 import type { Claimed } from './claim.ts'
 import { finishEnded } from './finish.ts'
+import { namedAttempts } from './retry-later.ts'
 
 /*
  * A claim that does not wait for the disk can be lost in a crash of Postgres. The job is then pending again, with the
  * attempt not counted, and a handler that makes Postgres crash would be tried for ever. The worker that held the claim
  * learns of it when its report or renewal is refused, and has the attempt counted: it is spent.
  *
- * Whatever else ends an attempt writes its job.started into the events, or finishes the job. So an attempt that is
- * nowhere was lost. Counting it writes its job.started too: it is counted once.
- * Limit: one that runs again, in its last attempt, is not counted. That attempt was counted when it was claimed.
+ * Whatever else ends an attempt writes its job.started into the events, names it in job.retry_later, or finishes the job.
+ * So an attempt that is nowhere was lost. Counting it writes its job.started too: it is counted once.
+ * Limit: one that runs again, in its last attempt, is not counted. That attempt was counted when it was claimed. Nor is one
+ * of a job that has asked to come back later more often than job.retry_later names attempts.
  */
 
 /** Counts those of these refused attempts whose claims were lost; fails the jobs that have no attempt left. */
@@ -33,6 +35,10 @@ export async function countLost(db: Db, refused: readonly Claimed[]): Promise<vo
          and not exists (select from ${t.storedEvents} event
                           where event.job_id = refused.job_id and event.attempt_id = refused.attempt_id
                             and event.event = 'job.started')
+         and not exists (select from ${t.storedEvents} later
+                          where later.job_id = refused.job_id and later.event = 'job.retry_later'
+                            and (later.fields -> 'attempts' ? replace(refused.attempt_id::text, '-', '')
+                                 or (later.fields ->> 'times')::bigint > ${namedAttempts}))
        order by job.job_id
          for update of job
     ),

@@ -7,7 +7,15 @@ export function requeueEnded(
   db: Pick<Db, 't'>,
   row: { runAfter: Sql; attempts: Sql; error?: Sql; errorCode?: Sql },
 ): Sql {
-  const { t } = db
+  return sql`${requeueOnly(db, row)},
+    ${rememberStart(db)}`
+}
+
+/** The same for attempts whose start is kept elsewhere. */
+export function requeueOnly(
+  { t }: Pick<Db, 't'>,
+  row: { runAfter: Sql; attempts: Sql; error?: Sql; errorCode?: Sql },
+): Sql {
   return sql`
     requeued as (
       update ${t.liveJobs}
@@ -15,8 +23,7 @@ export function requeueEnded(
              started_event_id = null, run_after = ${row.runAfter}, attempts = ${row.attempts},
              error = ${row.error ?? sql`error`}, error_code = ${row.errorCode ?? sql`error_code`}
        where job_id = any(array(select job_id from ended))
-    ),
-    ${rememberStart(db)}`
+    )`
 }
 
 /** Marks the locks and slots of `ended` as nobody's at work, as CTEs. */

@@ -207,7 +207,7 @@ function j9AttemptsAreLimited(after: Snapshot): void {
     let spent = 0
     for (const { event } of after.events.filter((one) => one.job_id === jobId)) {
       if (event === 'job.started') spent += 1
-      if (event === 'job.released' || event === 'job.retry_later') spent -= 1
+      if (event === 'job.released') spent -= 1
       if (event === 'job.recovered') spent = 0
     }
     must(

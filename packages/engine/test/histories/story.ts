@@ -1,15 +1,7 @@
 import type { EventRow, JobRow } from './snapshot.ts'
 
 const terminal = ['job.completed', 'job.failed', 'job.cancelled']
-const ends = [
-  ...terminal,
-  'job.retried',
-  'job.retry_later',
-  'job.released',
-  'job.deferred',
-  'job.expired',
-  'job.recovered',
-]
+const ends = [...terminal, 'job.retried', 'job.released', 'job.deferred', 'job.expired', 'job.recovered']
 const afterwards = ['job.fence_rejected', 'job.deleted']
 
 /** The events of a job, by id, tell one story: submitted, then attempts one after another, then one end. */
@@ -21,6 +13,8 @@ export function checkStory(row: JobRow, events: readonly EventRow[]): void {
   const last = events.filter(({ event }) => terminal.includes(event))
   if (last.length !== (isOver ? 1 : 0)) throw wrong(`${last.length} ends`)
   if (isOver && last[0]?.event !== `job.${row.status}`) throw wrong(`the job is ${row.status}`)
+  const started = new Set([null, ...events.flatMap((one) => (one.event === 'job.started' ? one.attempt_id : []))])
+  const folded = events.some(({ event }) => event === 'job.retry_later')
   let running: string | null = null
   let before: EventRow | undefined
   let ended = false
@@ -32,6 +26,9 @@ export function checkStory(row: JobRow, events: readonly EventRow[]): void {
     if (event.event === 'job.started') {
       if (running !== null || event.attempt_id === null) throw wrong('an attempt starts while another runs')
       running = event.attempt_id
+    } else if (folded && !started.has(event.attempt_id) && !afterwards.includes(event.event)) {
+      // An attempt that was given back has no start of its own.
+      if (running !== null) throw wrong(`${event.event} while another attempt runs`)
     } else if (!afterwards.includes(event.event) && event.attempt_id !== null) {
       // Silent for too long and with no attempt left: one end, told as two events.
       const isSecondHalf = before?.event === 'job.expired' && event.event === 'job.failed'

@@ -115,6 +115,18 @@ describe.each(settlements)('a %s whose answer was lost', (_name, statement, sett
   })
 })
 
+test('a retry later whose answer was lost says that it landed even when the job has asked for it again elsewhere', async () => {
+  await submitted(bed.engine.submit(work, {}))
+  const attempt = await claimOne(engine)
+  const later = () => engine.fail(attempt, new RetryLater('busy', 0))
+  losing = 'retry_later'
+  await expect(later()).rejects.toMatchObject({ code: 'database_unavailable' })
+  await other.fail(await claimOne(other), new RetryLater('busy', 0))
+  const before = await tableRows(bed)
+  expect(await later()).toEqual({ settled: true })
+  expect(await tableRows(bed)).toEqual(before)
+})
+
 test('a release whose answer was lost says that it landed even when the job runs again elsewhere', async () => {
   await submitted(bed.engine.submit(work, {}, { lockKey: 'l', slotKey: 's' }))
   const attempt = await claimOne(engine)

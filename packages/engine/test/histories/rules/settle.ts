@@ -61,6 +61,8 @@ function end(m: Model, job: Job, attempt: number, settlement: Settlement): void 
     case 'retry_later':
       job.attempts -= 1
       putBack(m, job, settlement.delay)
+      // One event for all of them; the start of such an attempt is none of its own.
+      job.events = job.events.filter((one) => !one.startsWith('job.retry_later@') && one !== `job.started@${attempt}`)
       job.events.push(`job.retry_later@${attempt}`)
       break
     case 'release':
