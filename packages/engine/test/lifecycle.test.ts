@@ -149,7 +149,7 @@ describe('fail and retry', () => {
       message: 'busy 12',
       fields: { reason: 'busy 12', delay_seconds: 0, times: 12, attempts: attempts.slice(0, 10) },
     })
-    const { first_at: firstAt } = events[1]?.fields as { first_at: string }
+    const firstAt = (events[1]?.fields as { first_at: string } | undefined)?.first_at ?? ''
     expect(Date.parse(firstAt)).toBeLessThan(Date.parse(events[1]?.ts ?? ''))
     const seen = events[1]?.id ?? ''
     await bed.engine.fail(await claimOne(), new RetryLater('busy 13', 0))
