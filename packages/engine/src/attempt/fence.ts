@@ -59,7 +59,7 @@ export async function alreadySettled(db: Db, verb: Verb, fences: readonly Fence[
 }
 
 /** Leaves a trace of a write that the fence kept out. Only in the events: the job itself is not touched. */
-export async function recordRejection(db: Db, verb: Verb, fences: readonly Fence[]): Promise<void> {
+async function recordRejection(db: Db, verb: Verb, fences: readonly Fence[]): Promise<void> {
   const { t } = db
   await db.query(
     `${verb}.rejected`,

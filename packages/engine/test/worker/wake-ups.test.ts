@@ -63,26 +63,26 @@ async function submitQuietly(slotKey: string | undefined, maxAttempts = 3): Prom
   }
 }
 
-const becomes = (jobId: string, status: string) =>
+const expectStatus = (jobId: string, status: string) =>
   expect.poll(async () => (await bed.engine.get(jobId))?.status, { timeout: 10_000 }).toBe(status)
-const deferred = (jobId: string) =>
+const expectDeferred = (jobId: string) =>
   expect.poll(async () => (await bed.engine.get(jobId))?.deferredAt, { timeout: 10_000 }).toBeDefined()
 
 test('a parent that is closed frees its slot, and the next job of the slot runs', async () => {
   const first = await submitted(bed.engine.submit(parent, {}, { slotKey: 's' }))
-  await deferred(first)
+  await expectDeferred(first)
   const next = await submitQuietly('s')
   letChildGo()
-  await becomes(first, 'completed')
-  await becomes(next, 'completed')
+  await expectStatus(first, 'completed')
+  await expectStatus(next, 'completed')
 })
 
 test('a parent that is cancelled while it waits frees its slot, and the next job of the slot runs', async () => {
   const first = await submitted(bed.engine.submit(parent, {}, { slotKey: 's' }))
-  await deferred(first)
+  await expectDeferred(first)
   const next = await submitQuietly('s')
   await bed.engine.cancel(first)
-  await becomes(next, 'completed')
+  await expectStatus(next, 'completed')
 })
 
 test('a job that failed for want of a worker frees its slot, and the next job of the slot runs', async () => {
@@ -92,20 +92,20 @@ test('a job that failed for want of a worker frees its slot, and the next job of
   const next = await submitQuietly('s')
   await bed.advance(5_000)
   await dead.sweep()
-  await becomes(first, 'failed')
-  await becomes(next, 'completed')
+  await expectStatus(first, 'failed')
+  await expectStatus(next, 'completed')
 })
 
 test('claims that are no longer drained run what has come meanwhile', async () => {
   const jobIds = [await submitQuietly(undefined), await submitQuietly('s')]
   await bed.engine.setDrain('all')
   await bed.engine.setDrain('off')
-  for (const jobId of jobIds) await becomes(jobId, 'completed')
+  for (const jobId of jobIds) await expectStatus(jobId, 'completed')
 })
 
 test('a deferral whose children are refused is tried again when it is due', async () => {
   await bed.engine.submit(work, {}, { dedupKey: 'taken', delayMs: 3_600_000 })
   const jobId = await submitted(bed.engine.submit(conflicting, {}))
-  await becomes(jobId, 'completed')
+  await expectStatus(jobId, 'completed')
   expect(conflicts).toBe(2)
 })

@@ -38,12 +38,17 @@ async function freshFolder(): Promise<string> {
 describe('staging', () => {
   test('files of one call are copied at the same time, as many as is allowed', async () => {
     let [underWay, most] = [0, 0]
+    let threeAreUnderWay = () => {}
+    const three = new Promise<void>((resolve) => {
+      threeAreUnderWay = resolve
+    })
     const storage = remote()
     const counting: Storage = {
       ...storage,
       read: async (location, range) => {
         most = Math.max(most, (underWay += 1))
-        await new Promise((done) => setImmediate(done))
+        if (underWay === 3) threeAreUnderWay()
+        await three
         underWay -= 1
         return storage.read(location, range)
       },
