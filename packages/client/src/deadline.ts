@@ -9,7 +9,10 @@ export class AnswerTimeoutError extends Error {
 }
 
 /** A signal that fires with the caller's, or with an AnswerTimeoutError once the time is over; until it is cleared. */
-export function deadline(timeoutMs: number, signal: AbortSignal | undefined): { signal: AbortSignal; clear: () => void } {
+export function deadline(
+  timeoutMs: number,
+  signal: AbortSignal | undefined,
+): { signal: AbortSignal; clear: () => void } {
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(new AnswerTimeoutError(timeoutMs)), timeoutMs)
   return { signal: anySignal([signal, late.signal]) ?? late.signal, clear: () => clearTimeout(timer) }
