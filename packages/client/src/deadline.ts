@@ -8,12 +8,25 @@ export class AnswerTimeoutError extends Error {
   }
 }
 
+export interface Deadline {
+  signal: AbortSignal
+  /** The answer has begun in time: from now on only the caller's signal counts. */
+  clear: () => void
+  /** All is done. Nothing of it stays with the caller's signal. */
+  end: () => void
+}
+
 /** A signal that fires with the caller's, or with an AnswerTimeoutError once the time is over; until it is cleared. */
-export function deadline(
-  timeoutMs: number,
-  signal: AbortSignal | undefined,
-): { signal: AbortSignal; clear: () => void } {
+export function deadline(timeoutMs: number, signal: AbortSignal | undefined): Deadline {
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(new AnswerTimeoutError(timeoutMs)), timeoutMs)
-  return { signal: anySignal([signal, late.signal]) ?? late.signal, clear: () => clearTimeout(timer) }
+  const clear = () => clearTimeout(timer)
+  return {
+    signal: anySignal([signal, late.signal]) ?? late.signal,
+    clear,
+    end: () => {
+      clear()
+      late.abort()
+    },
+  }
 }

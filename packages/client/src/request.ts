@@ -36,11 +36,11 @@ export async function call<R extends Route>(
   input: RouteInput<R>,
   options: CallOptions = {},
 ): Promise<Answered<R>> {
-  const { signal, clear } = deadline(connection.timeoutMs, options.signal)
+  const { signal, end } = deadline(connection.timeoutMs, options.signal)
   try {
     return await answerTo(connection, route, input, signal)
   } finally {
-    clear()
+    end()
   }
 }
 
@@ -69,11 +69,14 @@ export async function openStream<R extends Route>(
   input: RouteInput<R>,
   options: CallOptions,
 ): Promise<Response> {
-  const { signal, clear } = deadline(connection.timeoutMs, options.signal)
+  const { signal, clear, end } = deadline(connection.timeoutMs, options.signal)
   try {
-    return await send(connection, route, input, { accept: 'text/event-stream', signal })
-  } finally {
+    const response = await send(connection, route, input, { accept: 'text/event-stream', signal })
     clear()
+    return response
+  } catch (error) {
+    end()
+    throw error
   }
 }
 

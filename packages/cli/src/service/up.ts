@@ -33,7 +33,11 @@ export async function up(
         protected: (await listTokens(engine.database)).length > 0,
       }
       output.answer(running, () => welcome(running, output))
-      signal.addEventListener('abort', () => output.note('Stopping. A second signal ends at once.'))
+      signal.addEventListener('abort', () => {
+        output.note('Stopping. A second signal ends at once.')
+        // Beside the worker, which gives jobs back in the end: this process must not live on for long after that.
+        void server.close().catch(() => {})
+      })
       await worked
     } finally {
       await server.close()

@@ -120,14 +120,14 @@ export class Attempt {
   async recordStep(result: StepResult): Promise<Written> {
     const step = checkStep(result, this.#context.limits.maxPayloadBytes)
     const together = stepsTogether(this.#context.database)
-    const alone = this.hasOpenTransactions
+    const alone = this.#isInTransaction
     const held = alone ? recordSteps(this.#db, this, [step]) : together.record(this.claimed, step)
     return this.#written('step', await held)
   }
 
   /** The step results stored so far, by this attempt and earlier ones. */
   async steps(): Promise<Step[]> {
-    if (!this.hasOpenTransactions) return stepsTogether(this.#context.database).list(this.jobId)
+    if (!this.#isInTransaction) return stepsTogether(this.#context.database).list(this.jobId)
     return (await listStepsOf(this.#db, [this.jobId])).get(this.jobId) ?? []
   }
 
@@ -227,10 +227,15 @@ export class Attempt {
     return this.#transactions
   }
 
-  // While a transaction of the handler has a connection of the pool, nothing may wait for a second one.
+  // While a transaction of the handler has a connection of the pool, nothing may wait for a second one. It then holds the
+  // fence as well, so that what goes beside the pool never waits for whoever would end the attempt.
+  get #isInTransaction(): boolean {
+    return this.#transactions?.atWork === true
+  }
+
   get #db(): Db {
     const { database } = this.#context
-    return this.hasOpenTransactions ? database.beside : database
+    return this.#isInTransaction ? database.beside : database
   }
 
   async #written(verb: Verb, landed: boolean): Promise<Written> {

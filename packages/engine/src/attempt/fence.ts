@@ -72,6 +72,20 @@ async function recordRejection(db: Db, verb: Verb, fences: readonly Fence[]): Pr
   )
 }
 
+const counted = new WeakSet<Claimed>()
+
+// A renewal and the report of the same attempt may be refused at the same time, and neither sees what the other counts.
+async function countOnce(db: Db, refused: readonly Claimed[]): Promise<void> {
+  const uncounted = refused.filter((one) => !counted.has(one))
+  for (const one of uncounted) counted.add(one)
+  try {
+    await countLost(db, uncounted)
+  } catch (error) {
+    for (const one of uncounted) counted.delete(one)
+    throw error
+  }
+}
+
 /** Traces writes that found no row, and counts attempts whose claims were lost; the attempts that are lost. */
 export async function reject(
   context: Pick<Context, 'logger' | 'telemetry'> & { readonly database: Db },
@@ -83,7 +97,7 @@ export async function reject(
   const settled = await alreadySettled(database, verb, attempts)
   const stale = attempts.filter(({ attemptId }) => !settled.has(attemptId))
   if (stale.length > 0) await recordRejection(database, verb, stale)
-  if (verb === 'renew' || verb in statuses || verb in marks) await countLost(database, stale)
+  if (verb === 'renew' || verb in statuses || verb in marks) await countOnce(database, stale)
   for (const claimed of stale) {
     const { jobId, attemptId, operation } = claimed
     logger.warn({ job_id: jobId, attempt_id: attemptId, operation, verb }, 'writeback_stale_attempt')

@@ -23,6 +23,11 @@ export class OpenTransactions {
     return this.#open.size
   }
 
+  /** True while one of them has its connection and holds the job's row. */
+  get atWork(): boolean {
+    return [...this.#open].some(({ isAtWork }) => isAtWork)
+  }
+
   /** Runs one transaction, which is open until this has ended. */
   async run<T>(transact: (one: OpenTransaction) => Promise<T>): Promise<T> {
     if (this.#isOver) throw leftOpen(this.#fence)
@@ -71,6 +76,10 @@ class OpenTransaction {
       this.#giveUp = reject
     })
     this.#givenUp.catch(() => {}) // whoever works in it hears of it
+  }
+
+  get isAtWork(): boolean {
+    return this.#client !== undefined
   }
 
   /** Does the handler's part of the transaction, until that has ended or is given up. */

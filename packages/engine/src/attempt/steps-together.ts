@@ -31,7 +31,7 @@ class Together<Item, Answer> {
     } catch (error) {
       // What one of them is to blame for, the others must not pay for. Without a connection nobody is to blame, and
       // nobody knows whether the statement was applied.
-      if (some.length > 1 && !isConnectionLost(error)) for (const one of some) await this.#handle([one])
+      if (some.length > 1 && !isConnectionLost(error)) await Promise.all(some.map((one) => this.#handle([one])))
       else for (const { reject } of some) reject(error)
     }
   }

@@ -83,6 +83,11 @@ export function isPlanStale(error: unknown): boolean {
   return codeOf(error) === '0A000' && (error as { routine?: unknown }).routine === 'RevalidateCachedQuery'
 }
 
+/** True when a statement has waited for a lock as long as it may. */
+export function isLockTimeout(error: unknown): boolean {
+  return codeOf(error) === '55P03'
+}
+
 /** True when a statement was not answered in its time. */
 export function isUnanswered(error: unknown): boolean {
   return error instanceof Error && error.message === 'Query read timeout'

@@ -120,6 +120,7 @@ const claimGiven = form<Relations, Claimer & { jobIds: readonly string[] }>((t, 
 // The rows are found again by where they lie: they are locked, so they stay there and stay pending, and there is no
 // index that could be the wrong one.
 // Limit: one that changed between the snapshot and the lock is left for the next claim, which whoever changed it calls.
+// It must not enter its slot either, which would be shut for a whole lease with nobody in it.
 function claiming(t: Relations, claimer: Blanks<Claimer>, due: Sql): Sql {
   const leaseUntil = leaseOf(t, claimer)
   return sql`
@@ -127,7 +128,10 @@ function claiming(t: Relations, claimer: Blanks<Claimer>, due: Sql): Sql {
     entered as (
       insert into ${t.slots} as slot (slot_key, job_id, held_until)
       select distinct on (slot_key) slot_key, job_id, ${leaseUntil}
-        from due where slot_key is not null
+        from due
+       where slot_key is not null
+         and place = any(array(select job.ctid from ${t.liveJobs} job
+                                where job.ctid = any(array(select place from due where slot_key is not null))))
        order by slot_key, priority, run_after, job_id
       on conflict (slot_key) do update
          set job_id = excluded.job_id, attempt_id = null, held_until = excluded.held_until

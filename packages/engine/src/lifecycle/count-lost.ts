@@ -11,7 +11,8 @@ import { namedAttempts } from './retry-later.ts'
  * learns of it when its report or renewal is refused, and has the attempt counted: it is spent.
  *
  * Whatever else ends an attempt writes its job.started into the events, names it in job.retry_later, or finishes the job.
- * So an attempt that is nowhere was lost. Counting it writes its job.started too: it is counted once.
+ * So an attempt that is nowhere was lost. Counting it writes its job.started too, so that it is counted once. The row is
+ * locked so that it passes a handler's transaction: a renewal that waited for one would let every other lease lapse.
  * Limit: one that runs again, in its last attempt, is not counted. That attempt was counted when it was claimed. Nor is one
  * of a job that has asked to come back later more often than job.retry_later names attempts.
  */
@@ -40,7 +41,7 @@ export async function countLost(db: Db, refused: readonly Claimed[]): Promise<vo
                             and (later.fields -> 'attempts' ? replace(refused.attempt_id::text, '-', '')
                                  or (later.fields ->> 'times')::bigint > ${namedAttempts}))
        order by job.job_id
-         for update of job
+         for no key update of job
     ),
     counted as (
       update ${t.liveJobs} set attempts = attempts + 1

@@ -52,6 +52,8 @@ const postponing = form<Relations, FenceValues & { given: string }>((t, { jobIds
                  jsonb_build_array(${id}) || coalesce(earlier.fields -> 'attempts', '[]'), '$[0 to ${raw(String(namedAttempts - 1))}]'))
         from ended
        where ${earlier}
+         and earlier.id = (select max(latest.id) from ${t.storedEvents} latest
+                            where latest.job_id = ended.job_id and latest.event = 'job.retry_later')
     ),
     told as (
       insert into ${t.storedEvents} (job_id, attempt_id, ts, event, message, fields)

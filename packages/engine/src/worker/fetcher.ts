@@ -170,15 +170,20 @@ export class Fetcher {
   }
 
   async #fetch(): Promise<void> {
+    let surveyFailed = false
     while (this.#room() > 0 && !this.#stopping) {
       const [next] = this.#promising
       if (next === undefined && !this.#surveyWanted) return
+      // A survey first: a queue that always has more must not keep the others from being looked at. After one that failed,
+      // a queue that is known gets its turn: it may be claimed from all the same.
+      const turn: [string, Kind] | undefined = this.#surveyWanted && !surveyFailed ? undefined : next
       try {
-        // A survey first: a queue that always has more must not keep the others from being looked at.
-        if (this.#surveyWanted || next === undefined) await this.#lookAtAll()
-        else await this.#claim(...next)
+        if (turn === undefined) await this.#lookAtAll()
+        else await this.#claim(...turn)
+        surveyFailed = false
         this.#retryMs = firstRetryMs
       } catch (error) {
+        surveyFailed = turn === undefined
         this.#logger.warn({ err: error, queue: next?.[0] }, 'claim_failed')
         await new Promise((resolve) => setTimeout(resolve, this.#retryMs * (0.5 + Math.random())))
         this.#retryMs = Math.min(maxRetryMs, this.#retryMs * 2)

@@ -1,9 +1,12 @@
 import type { Attempt } from '../attempt/attempt.ts'
 import type { Outcome } from '../attempt/settle.ts'
 import type { Context } from '../context.ts'
+import { atMost } from './at-most.ts'
 import { executeHere, watchRejections } from './in-process.ts'
 import { IsolatedHandlers } from './isolated/isolated.ts'
 import type { CheckedWorkOptions } from './options.ts'
+
+const transactionsMs = 1_000
 
 /** Runs handlers where their operations want them run: in this process, or in one of their own. */
 export class Handlers {
@@ -40,8 +43,13 @@ export class Handlers {
   /** Ends a handler that did not stop when told, where that can be done; resolves when it is gone. */
   async end(attempt: Attempt): Promise<void> {
     await this.#isolated?.end(attempt)
-    // They hold the row of the job, which could not be given back.
-    if (attempt.hasOpenTransactions) await attempt.endTransactions(0)
+    // They hold the row of the job, which could not be given back. Not for long, and whatever Postgres says: what is still
+    // held then is left to the lease.
+    if (attempt.hasOpenTransactions)
+      await atMost(
+        transactionsMs,
+        attempt.endTransactions(0).catch(() => {}),
+      )
   }
 
   async close(): Promise<void> {

@@ -12,6 +12,7 @@ export function judged(attempt: Attempt, outcome: Outcome, operation: Operation 
 
 /** What becomes of a running job that is taken from its handler when its worker stops. */
 export function takenOutcome(attempt: Attempt, operation: Operation | undefined): Outcome {
+  if (attempt.completed !== undefined) return attempt.completed // written by the handler itself
   return attempt.abortReason === 'unhandled_rejection' && attempt.rejected !== undefined
     ? attempt.rejected
     : shutdownOutcome(operation)

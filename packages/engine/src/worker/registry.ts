@@ -42,7 +42,9 @@ export async function register(
         insert into ${t.workers} (worker_id, host, pid, version, operations, queues, concurrency, started_at, seen_at)
         values (${worker.workerId}, ${hostname()}, ${process.pid}, ${version}, ${worker.operations}, ${worker.queues},
                 ${worker.concurrency}, ${t.now}, ${t.now})
-        on conflict (worker_id) do update set seen_at = excluded.seen_at`,
+        on conflict (worker_id) do update
+           set seen_at = excluded.seen_at, host = excluded.host, pid = excluded.pid, version = excluded.version,
+               operations = excluded.operations, queues = excluded.queues, concurrency = excluded.concurrency`,
         answerMs,
       )
     } catch (error) {

@@ -39,7 +39,10 @@ export class Renewer {
   /** `claimedAt` is performance.now() from before the claim was sent. */
   hold(attempt: Attempt, claimedAt: number): void {
     const { attemptId, leaseMs } = attempt.claimed
-    this.#held.set(attemptId, { attempt, renewedAt: claimedAt })
+    const held: Held = { attempt, renewedAt: claimedAt }
+    this.#held.set(attemptId, held)
+    // The answer to the claim may have come so late that the lease has passed, and somebody else has the job.
+    if (isEndangered(held)) attempt.abort('database_unreachable')
     if (leaseMs < this.#shortestMs) this.#tickFor(leaseMs)
   }
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Attempt } from '../attempt/attempt.ts'
 import type { Outcome } from '../attempt/settle.ts'
 import { Batches } from '../batches.ts'
-import { hadNoConnection, mayPass } from '../database/failure.ts'
+import { hadNoConnection, isLockTimeout, mayPass } from '../database/failure.ts'
 import type { Settled } from '../lifecycle/outcome.ts'
 import type { Logger } from '../logger.ts'
 
@@ -24,6 +24,8 @@ const maxDelayMs = 2_000
 /** How often to write many outcomes in one statement, or one, where Postgres can be reached. */
 const triesTogether = 3
 const triesAlone = 30
+/** How many outcomes are written at once, once they are written each by itself. */
+const lanesApart = 4
 /** How long a last try may take. */
 const lastTryMs = 1_000
 
@@ -71,6 +73,7 @@ export class Settler {
 
   async #writeAll(some: readonly Waiting[]): Promise<void> {
     const reported = await this.#persistently(some)
+    if (reported === 'apart') return this.#apart(some)
     for (let nth = 0; nth < some.length; nth += 1) {
       const { attempt, done } = some[nth] as Waiting
       this.#unwritten.delete(attempt)
@@ -78,7 +81,8 @@ export class Settler {
     }
   }
 
-  async #persistently(some: readonly Waiting[]): Promise<Reported[]> {
+  /** What became of them; or that they have to be written each by itself. */
+  async #persistently(some: readonly Waiting[]): Promise<Reported[] | 'apart'> {
     for (let tries = 1, delayMs = firstDelayMs; ; tries += 1, delayMs = Math.min(maxDelayMs, delayMs * 2)) {
       try {
         return await this.#write(some)
@@ -88,17 +92,20 @@ export class Settler {
         // One outcome that can never be written must not keep the others from being written; nor may all of them together
         // be too much for Postgres, for ever.
         const refused = hadNoConnection(error) ? 0 : tries
-        if (some.length > 1 && (!passes || refused >= triesTogether)) return this.#oneByOne(some)
+        if (some.length > 1 && (!passes || isLockTimeout(error) || refused >= triesTogether)) return 'apart'
         if (!passes || this.#gaveUp || refused >= triesAlone) return some.map(() => notWritten)
       }
       await sleep(delayMs * (0.5 + Math.random()), undefined, { signal: this.#hurry.signal }).catch(() => {})
     }
   }
 
-  async #oneByOne(some: readonly Waiting[]): Promise<Reported[]> {
-    const reported: Reported[] = []
-    for (const one of some) reported.push(...(await this.#persistently([one])))
-    return reported
+  // A few side by side, each answered when it is done: one that waits for a lock must not keep the others waiting.
+  async #apart(some: readonly Waiting[]): Promise<void> {
+    const left = [...some]
+    const lane = async () => {
+      for (let one = left.shift(); one !== undefined; one = left.shift()) await this.#writeAll([one])
+    }
+    await Promise.all(Array.from({ length: lanesApart }, lane))
   }
 }
 

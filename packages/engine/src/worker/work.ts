@@ -53,10 +53,13 @@ export async function work(context: Context, engine: Engine, options: WorkOption
   const stopRetaining = retainRegularly(() => engine.retain(), checked.retainMs, context.logger)
   if (!signal?.aborted) await new Promise((resolve) => signal?.addEventListener('abort', resolve, { once: true }))
   stopRetaining()
-  await worker.stop()
-  await handlers.close()
-  await atMost(patienceMs, Promise.all([unregister(), claiming.close(), renewing.close()])) // Postgres may not answer
-  giveBack()
+  try {
+    await worker.stop()
+  } finally {
+    await handlers.close()
+    await atMost(patienceMs, Promise.all([unregister(), claiming.close(), renewing.close()])) // Postgres may not answer
+    giveBack()
+  }
 }
 
 /** How a worker with these options hears of work and of cancels; undefined when it does not. */

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Engine } from '../../src/engine.ts'
 import { letGo } from '../../src/lifecycle/release.ts'
 import { claimOne, Gate, openBed, submitted, work, type Bed } from '../bed.ts'
-import { claiming, completing, releasing, renewing } from './uncommitted.ts'
+import { claiming, completing, expiring, releasing, renewing } from './uncommitted.ts'
 import { tableRows } from './table-rows.ts'
 
 let bed: Bed
@@ -134,13 +134,11 @@ describe('a job that is just being put back', () => {
     const jobId = await submitted(bed.engine.submit(work, {}, everything))
     await claimOne(bed.engine)
     await bed.advance(60_000)
-    const stop = gate.stopAt('sweep.commit')
-    const swept = slow.sweep()
-    await stop.reached
+    const held = await bed.hold(expiring())
     const late = other.cancel(jobId)
     await bed.blocked()
-    stop.go()
-    expect(await swept).toMatchObject({ expired: [jobId] })
+    await held.commit()
+    expect(held.value).toMatchObject([{ job_id: jobId }])
     expect(await late).toMatchObject({ cancelled: true })
     expect(await heldThings()).toMatchObject({ locks: [], slots: [{ attempt_id: null, held_until: null }] })
   })

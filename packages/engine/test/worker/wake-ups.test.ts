@@ -41,6 +41,7 @@ beforeEach(async () => {
   const controller = new AbortController()
   const worked = bed.engine.work({ signal: controller.signal, pollMs: 3_600_000, sweepMs: 3_600_000 })
   await expect.poll(() => bed.engine.workers()).toHaveLength(1)
+  await looksNoMore()
   stop = async () => {
     letChildGo()
     controller.abort()
@@ -49,6 +50,15 @@ beforeEach(async () => {
 })
 afterEach(() => stop())
 afterAll(() => bed.close())
+
+/** Resolves when the worker has looked for work for the first time, and is at nothing any more. */
+async function looksNoMore(): Promise<void> {
+  const jobId = await submitted(bed.engine.submit(work, {}))
+  await expectStatus(jobId, 'completed')
+  const busy = `select from pg_stat_activity
+                 where datname = current_database() and state <> 'idle' and pid <> pg_backend_pid()`
+  await expect.poll(() => bed.query(busy)).toEqual([])
+}
 
 /** Submits a job that nobody is told of: with a client of the caller's, announcing it is the caller's affair. */
 async function submitQuietly(slotKey: string | undefined, maxAttempts = 3): Promise<string> {
