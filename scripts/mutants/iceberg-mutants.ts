@@ -116,6 +116,28 @@ export const mutants: readonly Mutant[] = [
     tests: [commits],
   },
   {
+    name: 'iceberg: a conflict that is final though a copy of the request is still under way',
+    file: `${iceberg}/src/commit/sent-commits.ts`,
+    find: "return state === 'answered' && !final && possible",
+    replace: "return state === 'answered' && !final && !possible",
+    tests: [commits],
+    by: 'finds its files',
+  },
+  {
+    name: 'iceberg: a rollback of a branch that is done twice',
+    file: `${iceberg}/src/commit/applied.ts`,
+    find: 'return branchWasAt(metadata, update.refName, update.ref.snapshotId, base)',
+    replace: 'return false',
+    tests: [`${iceberg}/src/commit/applied.test.ts`],
+  },
+  {
+    name: 'iceberg: a commit on the old head of a branch that is taken for its rollback',
+    file: `${iceberg}/src/commit/applied.ts`,
+    find: ' || !isAncestor(metadata, now, before)',
+    replace: ' || isAncestor(metadata, now, snapshotId)',
+    tests: [`${iceberg}/src/commit/applied.test.ts`],
+  },
+  {
     name: 'iceberg: files removed without a look at the table',
     file: `${iceberg}/src/commit/commit.ts`,
     find: 'if (this.#sent.mayBeApplied) {',

@@ -57,6 +57,8 @@ export type CommitResult =
       readonly retryAfterMs?: number
       /** The request never reached what it would change. Without it, an earlier copy of it may have been applied. */
       readonly neverSent?: boolean
+      /** No copy of the request can be applied later. Without it, one may still be under way behind a gateway. */
+      readonly final?: boolean
     }
   | { readonly outcome: 'unknown'; readonly error: Error }
 

@@ -193,7 +193,8 @@ export class HadoopCatalog implements Catalog {
     try {
       const current = await currentVersion(this.#storage, this.#tableFolder(identifier))
       if (current?.number === base.number) return undefined
-      return conflict(identifier, current === undefined ? 'it was dropped' : 'another commit came first')
+      const why = current === undefined ? 'it was dropped' : 'another commit came first'
+      return { ...conflict(identifier, why), final: true }
     } catch (error) {
       return { outcome: 'not_applied', why: 'unavailable', error: error as Error, neverSent: true }
     }
@@ -208,12 +209,13 @@ export class HadoopCatalog implements Catalog {
   ): Promise<CommitResult | undefined> {
     const code = error instanceof IcebergError ? error.code : undefined
     if (code === 'storage_denied' || code === 'storage_unsupported' || code === 'location_invalid') {
-      return { outcome: 'not_applied', why: 'rejected', error }
+      return { outcome: 'not_applied', why: 'rejected', error, final: true }
     }
     try {
       // A file that exists is ours when the storage, or a network file system, repeated the write.
       const found = await this.#storage.read(location)
-      return Buffer.compare(found, content) === 0 ? undefined : conflict(identifier, 'another commit came first', error)
+      const taken = { ...conflict(identifier, 'another commit came first', error), final: true }
+      return Buffer.compare(found, content) === 0 ? undefined : taken
     } catch {
       return code === 'storage_exists'
         ? conflict(identifier, 'another commit came first', error)

@@ -167,7 +167,10 @@ export class JdbcCatalog implements Catalog {
       transaction === undefined
         ? await swapAlone(this.#pool, this.#storage, swap, request.guard)
         : await swapInside(transaction, swap, request.guard)
-    if (result.outcome === 'not_applied') await this.#storage.delete([to]).catch(() => {})
+    if (result.outcome === 'not_applied') {
+      await this.#storage.delete([to]).catch(() => {})
+      return { ...result, final: true }
+    }
     if (result.outcome !== 'swapped') return result
     // In the caller's transaction it may still be taken back.
     if (transaction === undefined) await deleteDropped(this.#storage, metadata, next)

@@ -50,9 +50,14 @@ export function commitFailure(catalog: string, identifier: TableIdentifier, erro
       return { outcome: 'not_applied', why: 'unavailable', error: generalError(error), ...wait }
     }
     case 404:
-      return { outcome: 'not_applied', why: 'rejected', error: tableNotFound(catalog, identifier, error) }
-    default:
+      return { outcome: 'not_applied', why: 'rejected', error: tableNotFound(catalog, identifier, error), final: true }
+    // Of this copy only: the one before may have come in time, or with a token that was still valid.
+    case 401:
+    case 408:
+    case 419:
       return { outcome: 'not_applied', why: 'rejected', error: generalError(error) }
+    default:
+      return { outcome: 'not_applied', why: 'rejected', error: generalError(error), final: true }
   }
 }
 

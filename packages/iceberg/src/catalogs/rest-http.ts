@@ -94,9 +94,19 @@ export class RestHttp {
     } catch (error) {
       const expired = error instanceof RestRefusal && (error.status === 401 || error.status === 419)
       if (!expired || !this.#tokens.canRenew(token)) throw error
+      return this.#sendRenewed(request, token, error)
+    }
+  }
+
+  async #sendRenewed(request: RestRequest, refused: string | undefined, refusal: RestRefusal): Promise<RestAnswer> {
+    try {
       const renewed = await this.#tokens.token()
-      if (renewed === token) throw error
-      return this.#once(request, renewed)
+      if (renewed === refused) throw refusal
+      return await this.#once(request, renewed)
+    } catch (error) {
+      if (error instanceof RestRefusal || request.method !== 'POST') throw error
+      // A gateway may have repeated the first request, and an earlier copy of it may be applied. So it counts as sent.
+      throw new RestSilence((error as Error).message, error, false)
     }
   }
 
@@ -194,6 +204,8 @@ function neverSent(error: unknown): boolean {
 
 /** What a failed request means when nothing more special is known of it. */
 export function generalError(error: unknown): Error {
+  // A token that could not be renewed has an error of its own.
+  if (error instanceof RestSilence && error.cause instanceof IcebergError) return error.cause
   if (error instanceof RestSilence) return new IcebergError('catalog_unavailable', error.message, { cause: error })
   if (!(error instanceof RestRefusal)) return error as Error
   const { status, type, retryAfterMs: wait } = error

@@ -1,5 +1,6 @@
 import { applyUpdates } from '../metadata/apply-updates.ts'
 import { IcebergError } from '../errors.ts'
+import { isAncestor } from '../metadata/ancestry.ts'
 import type { SnapshotRef } from '../metadata/snapshot.ts'
 import { mainBranch, type TableMetadata } from '../metadata/table-metadata.ts'
 import type { MetadataUpdate } from '../metadata/update.ts'
@@ -98,7 +99,9 @@ function showsUpdate(
     }
     case 'set-snapshot-ref':
       if (sameRef(metadata.refs.get(update.refName), update.ref)) return true
-      return update.refName === mainBranch && base !== undefined && mainWasAt(metadata, update.ref.snapshotId, base)
+      if (base === undefined || update.ref.type !== 'branch') return false
+      if (update.refName === mainBranch) return mainWasAt(metadata, update.ref.snapshotId, base)
+      return branchWasAt(metadata, update.refName, update.ref.snapshotId, base)
     case 'remove-snapshot-ref':
       return !metadata.refs.has(update.refName)
     case 'set-properties':
@@ -126,6 +129,14 @@ function mainWasAt(metadata: TableMetadata, snapshotId: bigint, base: TableMetad
   return metadata.snapshotLog.some(
     (entry) => entry.snapshotId === snapshotId && !before.has(`${entry.timestampMs} ${entry.snapshotId}`),
   )
+}
+
+/** The same of another branch, which has no log: its head descends from the snapshot in a way that it did not before. */
+function branchWasAt(metadata: TableMetadata, branch: string, snapshotId: bigint, base: TableMetadata): boolean {
+  const before = base.refs.get(branch)?.snapshotId
+  const now = metadata.refs.get(branch)?.snapshotId
+  if (before === undefined || !isAncestor(metadata, now, snapshotId)) return false
+  return !isAncestor(base, before, snapshotId) || !isAncestor(metadata, now, before)
 }
 
 function sameRef(ref: SnapshotRef | undefined, wanted: SnapshotRef): boolean {

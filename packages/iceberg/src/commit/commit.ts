@@ -16,7 +16,8 @@ import { within } from './within.ts'
 
 // Load, build, commit; on a conflict all of it again, from the fresh table. The outcomes are three:
 //   applied      it is part of the table: the catalog said so, or the fresh table shows one of the tries
-//   not_applied  for certain: the catalog said so, and the fresh table shows none of the tries. What was built is removed
+//   not_applied  for certain: the catalog said so, and the fresh table neither shows nor would take one of the tries. What
+//                was built is removed
 //   unknown      nobody can tell now; nothing is removed, and nothing else was tried
 // "Not applied" alone is not believed: a gateway that repeats a request gets a conflict for the second copy. So every
 // earlier try is looked for before building again, and before any file is removed.
@@ -99,6 +100,8 @@ interface Failure {
 /** What a look at the table takes at most when there is no time left, or when the caller has called it off. */
 const lastLookMs = 1000
 const cancelledLookMs = 500
+/** Timers that are longer fire at once. */
+const maxTimerMs = 2 ** 31 - 1
 
 class Tries {
   readonly #catalog: Catalog
@@ -146,6 +149,7 @@ class Tries {
     if (result.outcome === 'unknown') return this.#resolve(sent, result.error)
     if (result.outcome === 'applied') return this.#applied(result.table, sent)
     const { why, error, retryAfterMs } = result
+    sent.final = result.final === true
     sent.state = why === 'refused' || result.neverSent === true ? 'refused' : 'answered'
     return { failed: true, why, error, ...(retryAfterMs !== undefined && { retryAfterMs }) }
   }
@@ -153,7 +157,7 @@ class Tries {
   async #load(): Promise<LoadedTable | Failure> {
     try {
       const first = this.#attempts === 1 ? this.#loaded : undefined
-      const table = first ?? (await this.#catalog.loadTable(this.#identifier, this.#loaded && { known: this.#loaded }))
+      const table = first ?? (await this.#loadFresh())
       this.#assertSameTable(table)
       this.#loaded = table
       this.#settings = retrySettingsOf(table.metadata)
@@ -162,6 +166,14 @@ class Tries {
       if (!passes(error)) throw error
       return { failed: true, why: 'unavailable', error: error as Error }
     }
+  }
+
+  /** A catalog that does not heed the signal is not waited for. */
+  #loadFresh(): Promise<LoadedTable> {
+    const { signal } = this.#options
+    const known = this.#loaded && { known: this.#loaded }
+    if (signal === undefined) return this.#catalog.loadTable(this.#identifier, known)
+    return within(signal, () => this.#catalog.loadTable(this.#identifier, { ...known, signal }))
   }
 
   /** What was made for a table that was dropped must not go into another that has its name now. */
@@ -233,7 +245,8 @@ class Tries {
     const { signal } = this.#options
     const cancelled = signal?.aborted === true
     const rest = this.#settings.totalMs - (performance.now() - this.#startedAt)
-    const limit = AbortSignal.timeout(cancelled ? cancelledLookMs : Math.ceil(Math.max(lastLookMs, rest)))
+    const longest = Math.min(maxTimerMs, Math.ceil(Math.max(lastLookMs, rest)))
+    const limit = AbortSignal.timeout(cancelled ? cancelledLookMs : longest)
     const until = signal === undefined || cancelled ? limit : AbortSignal.any([limit, signal])
     try {
       const table = await within(until, (s) => this.#catalog.loadTable(this.#identifier, { signal: s }))
@@ -261,10 +274,11 @@ class Tries {
   async #pause(ms: number): Promise<void> {
     const { pause, signal } = this.#options
     if (pause !== undefined) return pause(ms)
-    await sleep(ms, undefined, signal === undefined ? {} : { signal }).catch(() => {})
+    await sleep(Math.min(maxTimerMs, ms), undefined, signal === undefined ? {} : { signal }).catch(() => {})
   }
 
   async #applied(table: LoadedTable, applied: SentCommit): Promise<CommitOutcome> {
+    this.#sent.noteTable(table.metadata) // having this try, it may no longer take the others
     await this.#remove(this.#sent.removable(applied))
     return { outcome: 'applied', table, attempts: this.#attempts, built: applied.built }
   }

@@ -1,5 +1,6 @@
 import type { CommitRequest, LoadedTable } from '../catalogs/catalog.ts'
 import { stringifyJson } from '../json/json.ts'
+import { meetsRequirements } from '../metadata/requirements.ts'
 import { tableMetadataToJson } from '../metadata/table-metadata-json.ts'
 import type { TableMetadata } from '../metadata/table-metadata.ts'
 import { showsUpdates } from './applied.ts'
@@ -7,7 +8,8 @@ import type { BuiltCommit } from './commit.ts'
 
 // Every request that was sent is remembered until the end. A gateway may repeat a request: the first copy is applied and
 // the second is answered with a conflict. So "not applied" is only believed once the fresh table does not show it, and
-// until then none of its files is removed.
+// until then none of its files is removed. The first copy may also still be under way when the second is answered ("lock
+// held", "too many requests"). So while the table meets all requirements of such a request, its outcome is unknown.
 
 /** A request that was sent, and what may have become of it. */
 export interface SentCommit {
@@ -21,6 +23,10 @@ export interface SentCommit {
    * overtaken: nobody said, and the table has moved on so that it can no longer be applied.
    */
   state: 'refused' | 'answered' | 'unknown' | 'overtaken'
+  /** The catalog's answer holds for every copy of the request. */
+  final: boolean
+  /** Whether the table that was loaded last would still take it. */
+  possible: boolean
 }
 
 export class SentCommits {
@@ -29,7 +35,7 @@ export class SentCommits {
   readonly #referred = new Set<string>()
 
   add(base: LoadedTable, built: BuiltCommit, request: CommitRequest): SentCommit {
-    const sent: SentCommit = { base, built, request, state: 'unknown' }
+    const sent: SentCommit = { base, built, request, state: 'unknown', final: false, possible: true }
     this.#sent.push(sent)
     return sent
   }
@@ -41,25 +47,31 @@ export class SentCommits {
 
   /** Whether one of them may still be applied, as far as the tables that were loaded show. */
   get mayStillApply(): boolean {
-    return this.#sent.some((sent) => sent.state === 'unknown')
+    return this.#sent.some((sent) => sent.state === 'unknown' || mayArrive(sent))
   }
 
   /** Compares all of them with the table as it is now, and returns the one it shows. */
   appliedIn({ metadata }: LoadedTable): SentCommit | undefined {
-    const files = new Set(filesIn(metadata))
-    for (const { built } of this.#sent) for (const file of built.files) if (files.has(file)) this.#referred.add(file)
+    this.noteTable(metadata)
     for (const sent of this.#sent) {
       if (sent.state === 'refused') continue
       if (isApplied(sent, metadata)) return sent
-      if (sent.state === 'unknown' && isOvertaken(sent.request, metadata)) sent.state = 'overtaken'
+      if (sent.state === 'unknown' && !sent.possible) sent.state = 'overtaken'
     }
     return undefined
+  }
+
+  /** Remembers which files of ours the table refers to, and which requests it would still take. */
+  noteTable(metadata: TableMetadata): void {
+    const files = new Set(filesIn(metadata))
+    for (const { built } of this.#sent) for (const file of built.files) if (files.has(file)) this.#referred.add(file)
+    for (const sent of this.#sent) sent.possible = !isOvertaken(sent.request, metadata)
   }
 
   /** The files of requests that are not applied. What others of them may need, or a table refers to, is not among them. */
   removable(applied: SentCommit | undefined): string[] {
     const isNeeded = (sent: SentCommit): boolean =>
-      sent === applied || sent.state === 'unknown' || sent.state === 'overtaken'
+      sent === applied || sent.state === 'unknown' || sent.state === 'overtaken' || mayArrive(sent)
     const kept = new Set(this.#sent.filter(isNeeded).flatMap(({ built }) => built.files))
     const files = new Set(this.#sent.flatMap(({ built }) => built.files))
     return [...files].filter((file) => !kept.has(file) && !this.#referred.has(file))
@@ -68,6 +80,11 @@ export class SentCommits {
   get files(): string[] {
     return [...new Set(this.#sent.flatMap(({ built }) => built.files))]
   }
+}
+
+/** Whether a copy of a request that was answered "not applied" may still be applied. */
+function mayArrive({ state, final, possible }: SentCommit): boolean {
+  return state === 'answered' && !final && possible
 }
 
 function isApplied({ built, base }: SentCommit, metadata: TableMetadata): boolean {
@@ -85,10 +102,6 @@ function filesIn(metadata: TableMetadata): string[] {
 
 /** Whether a request that the table does not show can no longer be applied to it. */
 function isOvertaken({ requirements, updates }: CommitRequest, metadata: TableMetadata): boolean {
-  const branchMoved = requirements.some((requirement) => {
-    if (requirement.type !== 'assert-ref-snapshot-id') return false
-    return (metadata.refs.get(requirement.ref)?.snapshotId ?? null) !== requirement.snapshotId
-  })
   // Commits to other branches count too. Only the first snapshot of a branch may have a number that was passed.
   const numberPassed = updates.some(
     (update) =>
@@ -97,7 +110,7 @@ function isOvertaken({ requirements, updates }: CommitRequest, metadata: TableMe
       metadata.formatVersion > 1 &&
       update.snapshot.sequenceNumber <= metadata.lastSequenceNumber,
   )
-  return branchMoved || numberPassed
+  return numberPassed || !meetsRequirements(metadata, requirements)
 }
 
 /**

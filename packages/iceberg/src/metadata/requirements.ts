@@ -17,6 +17,11 @@ export function checkRequirements(
   }
 }
 
+/** Whether all requirements hold of the table. */
+export function meetsRequirements(metadata: TableMetadata, requirements: readonly MetadataRequirement[]): boolean {
+  return requirements.every((requirement) => problemWith(metadata, requirement) === undefined)
+}
+
 function problemWith(metadata: TableMetadata | undefined, requirement: MetadataRequirement): string | undefined {
   if (requirement.type === 'assert-create') return metadata === undefined ? undefined : 'it exists already'
   if (metadata === undefined) return 'it does not exist'

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import {
   createTableMetadata,
   RestCatalog,
@@ -82,6 +82,20 @@ describe('a commit to a REST catalog', () => {
     [429, 'unavailable', 'catalog_unavailable'],
   ])('answered %i is not applied: %s', async (status, why, code) => {
     expect(await commitAnswered(failure(status))).toMatchObject({ outcome: 'not_applied', why, error: { code } })
+  })
+
+  test.each([
+    [400, true],
+    [403, true],
+    [404, true],
+    [401, undefined],
+    [408, undefined],
+    [409, undefined],
+    [419, undefined],
+    [429, undefined],
+  ])('answered %i rules out that another copy is applied later: %s', async (status, final) => {
+    const result = await commitAnswered(failure(status))
+    expect(result.outcome === 'not_applied' && result.final).toBe(final)
   })
 
   test('that is throttled says when to come again', async () => {
@@ -333,6 +347,31 @@ describe('tokens', () => {
     const updates = [{ action: 'set-properties', updates: { a: 'b' } }] as const
     expect((await catalog.commit(table, { requirements: [], updates })).outcome).toBe('applied')
   })
+
+  test.each(['the token cannot be renewed', 'the connection is refused'])(
+    'a commit that was sent with an expired token, after which %s, is unknown',
+    async (what) => {
+      const { catalog, revoke } = await openGuarded(3600, 401)
+      const table = await catalog.loadTable(identifier)
+      revoke()
+      const updates = [{ action: 'set-properties', updates: { a: 'b' } }] as const
+      const send = globalThis.fetch
+      const sent = vi.spyOn(globalThis, 'fetch')
+      const refused = new TypeError('fetch failed', { cause: Object.assign(new Error(), { code: 'ECONNREFUSED' }) })
+      let posts = 0
+      sent.mockImplementation(async (input, init) => {
+        const isToken = (input instanceof Request ? input.url : String(input)).endsWith('/tokens')
+        if (isToken ? what.startsWith('the token') : (posts += 1) > 1) throw refused
+        return send(input, init)
+      })
+      try {
+        expect((await catalog.commit(table, { requirements: [], updates })).outcome).toBe('unknown')
+        expect(posts).toBe(what.startsWith('the token') ? 1 : 2)
+      } finally {
+        sent.mockRestore()
+      }
+    },
+  )
 
   test('a token that cannot be had for a moment is asked for again', async () => {
     server = await openStatusServer((asked, n) => {

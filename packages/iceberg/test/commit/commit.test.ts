@@ -7,7 +7,6 @@ import {
   HadoopCatalog,
   IcebergError,
   LocalStorage,
-  retrySettingsOf,
   showsUpdates,
   type Catalog,
   type CommitRequest,
@@ -15,7 +14,6 @@ import {
   type LoadedTable,
   type TableIdentifier,
 } from '../../src/index.ts'
-import { pauseMs } from '../../src/commit/retry-settings.ts'
 import { buildAppend, chainOf, newTable } from '../catalogs/tables.ts'
 
 let root: string
@@ -172,6 +170,19 @@ describe('a commit', () => {
       commitTable(sound, identifier, build, { pause, tableUuid: 'the one that rows were written for' }),
     ).rejects.toMatchObject({ code: 'requirement_failed' })
     expect(files).toHaveLength(1)
+  })
+
+  test('that is called off does not wait for a load that does not end', async () => {
+    const controller = new AbortController()
+    const loadTable = (): Promise<LoadedTable> => {
+      controller.abort()
+      return new Promise(() => {})
+    }
+    const catalog = new Proxy<Catalog>(sound, {
+      get: (target, key) => (key === 'loadTable' ? loadTable : (Reflect.get(target, key) as unknown)),
+    })
+    const { signal } = controller
+    await expect(commitTable(catalog, identifier, appends().build, { signal })).rejects.toThrow('aborted')
   })
 
   test('that is called off does not wait for its next try', async () => {
@@ -433,6 +444,43 @@ describe('a commit that was applied though the catalog denies it', () => {
     expect(await exists(files)).toEqual([true])
   })
 
+  /** Answers a commit as a gateway does whose first copy of the request is still under way. */
+  const lockHeld = (why: 'conflict' | 'unavailable', final = false) => {
+    const copies: (() => Promise<CommitResult>)[] = []
+    const catalog = committing(async (t, r) => {
+      copies.push(() => sound.commit(t, r))
+      return { ...denied(why), ...(final && { final }) }
+    })
+    return { catalog, copies }
+  }
+
+  test.each(['conflict', 'unavailable'] as const)(
+    'later, when the tries have ended, finds its files: %s',
+    async (why) => {
+      const { catalog, copies } = lockHeld(why)
+      const { build, files, ids } = appends()
+      const outcome = await commitTable(catalog, identifier, build, { pause })
+      expect(outcome).toMatchObject({ outcome: 'unknown', attempts: 5, files })
+      expect((await copies[0]?.())?.outcome).toBe('applied')
+      expect(chainOf(await sound.loadTable(identifier))).toEqual([ids[0]])
+      expect((await exists(files))[0]).toBe(true)
+    },
+  )
+
+  test('is cleaned up when the catalog rules out that it is applied later', async () => {
+    const { catalog } = lockHeld('conflict', true)
+    const { build, files } = appends()
+    expect(await commitTable(catalog, identifier, build, { pause })).toMatchObject({ outcome: 'not_applied' })
+    expect(await exists(files)).toEqual(files.map(() => false))
+  })
+
+  test('leaves no files when the next try is applied, after which it cannot be', async () => {
+    const catalog = committing(async (t, r, n) => (n === 1 ? denied('conflict') : sound.commit(t, r)))
+    const { build, files } = appends()
+    expect(await commitTable(catalog, identifier, build, { pause })).toMatchObject({ outcome: 'applied', attempts: 2 })
+    expect(await exists(files)).toEqual([false, true])
+  })
+
   test('a rollback that others have committed on is not done a second time', async () => {
     await commitBy('first')
     const target = (await sound.loadTable(identifier)).metadata.currentSnapshotId ?? 0n
@@ -531,6 +579,12 @@ describe('the search for a commit of unknown outcome', () => {
     expect(sends).toBe(3)
   })
 
+  test('looks though the time of the commit is longer than any timer', async () => {
+    await setProperties({ 'commit.retry.total-timeout-ms': '9223372036854775807' })
+    const catalog = committing(async (t, r) => (await sound.commit(t, r), unknown))
+    expect((await commitTable(catalog, identifier, appends().build, { pause })).outcome).toBe('applied')
+  })
+
   test('ends when the time of the commit is over', async () => {
     await setProperties({ 'commit.retry.total-timeout-ms': '300', 'commit.status-check.min-wait-ms': '500000' })
     const catalog = committing(async () => unknown)
@@ -574,28 +628,6 @@ describe('the search for a commit of unknown outcome', () => {
 })
 
 describe('pauses between tries', () => {
-  test('follow the properties of the table', () => {
-    const properties = {
-      'commit.retry.num-retries': '7',
-      'commit.retry.min-wait-ms': '10',
-      'commit.retry.max-wait-ms': '35',
-      'commit.retry.total-timeout-ms': '1000',
-    }
-    const settings = retrySettingsOf({ properties })
-    expect(settings).toMatchObject({ retries: 7, minWaitMs: 10, maxWaitMs: 35, totalMs: 1000 })
-    expect([1, 2, 3, 9].map((n) => pauseMs(settings, n, () => 1))).toEqual([10, 20, 35, 35])
-    expect(pauseMs(settings, 1, () => 0)).toBe(5)
-    expect(retrySettingsOf({ properties: { 'commit.retry.num-retries': 'many' } })).toEqual({
-      retries: 4,
-      minWaitMs: 100,
-      maxWaitMs: 60_000,
-      totalMs: 1_800_000,
-      statusCheck: { retries: 3, minWaitMs: 1000, maxWaitMs: 60_000, totalMs: 1_800_000 },
-    })
-    const checked = { 'commit.status-check.num-retries': '1', 'commit.status-check.total-timeout-ms': '9' }
-    expect(retrySettingsOf({ properties: checked }).statusCheck).toMatchObject({ retries: 1, totalMs: 9 })
-  })
-
   test('end the tries when the time of the table is over', async () => {
     const table = await sound.loadTable(identifier)
     const updates = [{ action: 'set-properties', updates: { 'commit.retry.total-timeout-ms': '0' } }] as const
