@@ -61,6 +61,29 @@ test('the deletes of each of many files are found', () => {
   expect(wrong).toEqual([])
 })
 
+test('data files share the objects of their deletes, however many there are', () => {
+  const index = new DeleteIndex()
+  for (let n = 0; n < 12_000; n += 1) index.add(entry({ content: 'equality-deletes', filePath: `e${n}` }), n % 2 === 0)
+  const [first, second] = ['1.parquet', '2.parquet'].map((path) => index.of(data(path), 0n).equality)
+  expect(first).toHaveLength(12_000)
+  expect(first?.filter((one, n) => one !== second?.[n])).toEqual([])
+})
+
+test('a partition may have more position deletes than a call takes arguments', () => {
+  const index = new DeleteIndex()
+  for (let n = 0; n < 200_000; n += 1) index.add(entry({ filePath: `d${n}` }), false)
+  expect(index.of(data('1.parquet'), 0n).positions).toHaveLength(200_000)
+})
+
+test('position deletes whose bounds leave a path out do not apply to it', () => {
+  const index = new DeleteIndex()
+  index.add(entry({ filePath: 'a-b', lowerBounds: bounds('a'), upperBounds: bounds('b') }), false)
+  index.add(entry({ filePath: 'from-b', lowerBounds: bounds('b') }), false)
+  index.add(entry({ filePath: 'to-b', upperBounds: bounds('b') }), false)
+  const found = (path: string): string[] => index.of(data(path), 0n).positions.map(({ file }) => file.filePath)
+  expect(['a', 'b', 'c', 'A'].map(found)).toEqual([['a-b', 'to-b'], ['a-b', 'from-b', 'to-b'], ['from-b'], ['to-b']])
+})
+
 test('a delete takes less than 200 bytes in the index', () => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void

@@ -1,7 +1,7 @@
 import { IcebergError } from '../errors.ts'
 import type { ContentFile, ManifestEntry, PartitionValues } from '../manifests/content-file.ts'
 import { viewOf } from '../values/bytes.ts'
-import { deletePathId, onlyPath, type AppliedDeletes, type Delete } from './delete.ts'
+import { onlyPath, type AppliedDeletes, type Delete } from './delete.ts'
 import { KeptDeletes, type DeletePartition } from './kept-deletes.ts'
 import { PathIndex } from './path-index.ts'
 
@@ -16,8 +16,6 @@ import { PathIndex } from './path-index.ts'
 export { deletePathId, deletePositionId, onlyPath, type AppliedDeletes, type Delete } from './delete.ts'
 
 const noDeletes: AppliedDeletes = { positions: [], equality: [] }
-/** Deletes that many data files share are made into objects once, as long as there are not too many. */
-const maxShared = 10_000
 
 /** The deletes of one partition. */
 interface Group extends DeletePartition {
@@ -34,7 +32,8 @@ export class DeleteIndex {
   readonly #groups = new Map<string, Group>()
   #equalityEverywhere: number | undefined
   #inPartitions = 0
-  readonly #shared = new Map<number, Delete>()
+  /** Deletes of many data files, as one object for all files that are in use at the same time. */
+  readonly #shared = new Map<number, WeakRef<Delete>>()
 
   /** `isUnpartitioned`: whether the spec of the file divides nothing. */
   add({ file, sequenceNumber }: ManifestEntry, isUnpartitioned: boolean): void {
@@ -91,41 +90,34 @@ export class DeleteIndex {
     if (vector !== undefined && isNotEarlier(vector)) {
       return { vector: this.#kept.get(vector), positions: [], equality }
     }
-    const positions = this.#chain(this.#byPath.get(data.filePath), isNotEarlier)
-    const inPartition = this.#chain(group?.positions, isNotEarlier)
-    if (inPartition.length > 0) {
-      const path = Buffer.from(data.filePath)
-      positions.push(...inPartition.filter(({ file }) => mayName(file, path)))
-    }
+    const ofThisFile = this.#chain(this.#byPath.get(data.filePath), isNotEarlier, (number) => this.#kept.get(number))
+    const path = Buffer.from(group?.positions === undefined ? '' : data.filePath)
+    const mayApply = (candidate: number): boolean => isNotEarlier(candidate) && this.#kept.mayName(candidate, path)
+    const positions = [...ofThisFile, ...this.#chain(group?.positions, mayApply)]
     return positions.length + equality.length === 0 ? noDeletes : { positions, equality }
   }
 
   /** Those of a chain that apply, in the order they were added. */
-  #chain(head: number | undefined, applies: (candidate: number) => boolean): Delete[] {
+  #chain(
+    head: number | undefined,
+    applies: (candidate: number) => boolean,
+    get = (number: number): Delete => this.#getShared(number),
+  ): Delete[] {
     if (head === undefined) return []
     const deletes: Delete[] = []
     for (let at: number | undefined = head; at !== undefined; at = this.#kept.next(at)) {
-      if (applies(at)) deletes.push(this.#delete(at))
+      if (applies(at)) deletes.push(get(at))
     }
     return deletes.reverse()
   }
 
-  #delete(number: number): Delete {
-    const known = this.#shared.get(number)
+  #getShared(number: number): Delete {
+    const known = this.#shared.get(number)?.deref()
     if (known !== undefined) return known
     const made = this.#kept.get(number)
-    if (this.#shared.size >= maxShared) this.#shared.clear()
-    this.#shared.set(number, made)
+    this.#shared.set(number, new WeakRef(made))
     return made
   }
-}
-
-// A lower bound that is cut is still a lower bound, and a cut upper bound was made larger.
-function mayName(file: ContentFile, path: Uint8Array): boolean {
-  const lower = file.lowerBounds?.get(deletePathId)
-  const upper = file.upperBounds?.get(deletePathId)
-  if (lower !== undefined && Buffer.compare(lower, path) > 0) return false
-  return upper === undefined || Buffer.compare(upper, path) >= 0
 }
 
 /** One text for each partition of each spec. Null is a value of its own, NaN equals NaN, and -0.0 is not 0.0. */

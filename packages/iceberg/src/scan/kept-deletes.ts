@@ -68,18 +68,32 @@ export class KeptDeletes {
     return reader.number() === forMany ? '' : this.#readPath(reader)
   }
 
+  /** Whether its bounds allow this path. A cut lower bound is still a lower bound, and a cut upper bound was made larger. */
+  mayName(number: number, path: Uint8Array): boolean {
+    const reader = this.#reader(number)
+    if (reader.number() !== forMany) return true
+    const lower = readOptional(reader, () => reader.bytes())
+    if (lower !== undefined && Buffer.compare(lower, path) > 0) return false
+    const upper = readOptional(reader, () => reader.bytes())
+    return upper === undefined || Buffer.compare(upper, path) >= 0
+  }
+
   #reader(number: number): AvroReader {
     const start = this.#starts[number] ?? 0
     const piece = this.#pieces[Math.floor(start / pieceBytes)] ?? Buffer.alloc(0)
     return new AvroReader(piece, start % pieceBytes)
   }
 
-  /** The path it is for comes first: it is asked for alone. */
+  /** The path it is for, or the bounds of paths, come first: they are read alone. */
   #encode(file: ContentFile, partition: DeletePartition): void {
     const w = this.#writer
     const only = file.content === 'equality-deletes' ? undefined : onlyPath(file)
     w.number(only === undefined ? forMany : file.referencedDataFile === undefined ? forPathInBounds : forNamedPath)
     if (only !== undefined) this.#writePath(only)
+    else {
+      w.optional(file.lowerBounds?.get(deletePathId), (bound) => w.byteString(bound))
+      w.optional(file.upperBounds?.get(deletePathId), (bound) => w.byteString(bound))
+    }
     w.number(contents.indexOf(file.content))
     w.number(numberOf(this.#formats, file.fileFormat))
     this.#writePath(file.filePath)
@@ -89,25 +103,22 @@ export class KeptDeletes {
     w.list(file.equalityIds ?? [], (id) => w.number(id))
     w.optional(file.contentOffset, (offset) => w.number(offset))
     w.optional(file.contentSizeInBytes, (size) => w.number(size))
-    if (only !== undefined) return
-    w.optional(file.lowerBounds?.get(deletePathId), (bound) => w.byteString(bound))
-    w.optional(file.upperBounds?.get(deletePathId), (bound) => w.byteString(bound))
   }
 
   #decode(r: AvroReader): ContentFile {
-    const optional = <T>(read: () => T): T | undefined => (r.number() === 0 ? undefined : read())
     const reach = r.number()
     const only = reach === forMany ? undefined : this.#readPath(r)
+    const inBounds = reach === forPathInBounds ? Buffer.from(only ?? '') : undefined
+    const lower = reach === forMany ? readOptional(r, () => r.bytes()) : inBounds
+    const upper = reach === forMany ? readOptional(r, () => r.bytes()) : inBounds
     const content = contents[r.number()] ?? 'position-deletes'
     const fileFormat = this.#formats[r.number()] ?? ''
     const filePath = this.#readPath(r)
     const { specId, values: partition } = this.#partitions[r.number()] ?? { specId: -1, values: [] }
     const [recordCount, fileSizeInBytes] = [r.number(), r.number()]
     const equalityIds = readNumbers(r)
-    const [contentOffset, contentSizeInBytes] = [optional(() => r.number()), optional(() => r.number())]
-    const inBounds = reach === forPathInBounds ? Buffer.from(only ?? '') : undefined
-    const lower = reach === forMany ? optional(() => r.bytes()) : inBounds
-    const upper = reach === forMany ? optional(() => r.bytes()) : inBounds
+    const contentOffset = readOptional(r, () => r.number())
+    const contentSizeInBytes = readOptional(r, () => r.number())
     return {
       content,
       filePath,
@@ -175,6 +186,10 @@ export class KeptDeletes {
     this.#next = new Int32Array(length)
     this.#next.set(next)
   }
+}
+
+function readOptional<T>(reader: AvroReader, read: () => T): T | undefined {
+  return reader.number() === 0 ? undefined : read()
 }
 
 function readNumbers(reader: AvroReader): number[] {
