@@ -9,7 +9,8 @@ import type { OpenFile } from './table-reader.ts'
 
 // A thousand files as a thousand selects cost DuckDB nearly twice the time of one select over them all. Files can be one
 // when nothing in the SQL differs: their columns, the values that are only in their partitions, and, where there are
-// equality deletes, the partition, since those reach every older file of it.
+// equality deletes, the partition, since those reach every older file of it. The values must also be stored alike, because
+// DuckDB takes the types of the first file.
 
 /** Files that one select reads. */
 export interface FileGroup {
@@ -22,13 +23,13 @@ export interface FileGroup {
 /** Puts files that can be read as one together, in the order of their first. */
 export function groupFiles(files: readonly ScanFile[], opened: readonly OpenFile[], context: PlanContext): FileGroup[] {
   const groups = new Map<string, FileGroup>()
-  for (const [index, { path, columns }] of opened.entries()) {
+  for (const [index, { path, columns, stored }] of opened.entries()) {
     const scanned = files[index] as ScanFile
     const values = identityValues(scanned.file, context)
     const isInFile = (id: number): boolean => columns.some(({ fieldId }) => fieldId === id)
     const ofPartition = scanned.deletes.equality.length > 0 || ![...values.keys()].every(isInFile)
     const partition = ofPartition ? partitionKey(scanned.file.specId, scanned.file.partition) : ''
-    const key = `${partition} ${scanned.deletes.equality.length > 0} ${JSON.stringify(columns)}`
+    const key = `${partition} ${scanned.deletes.equality.length > 0} ${JSON.stringify(columns)} ${stored}`
     const group = groups.get(key) ?? { files: [], paths: [], columns, identityValues: values }
     group.files.push(scanned)
     group.paths.push(path)

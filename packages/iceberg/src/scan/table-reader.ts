@@ -54,6 +54,8 @@ export interface ReaderOptions {
 export interface OpenFile {
   readonly path: string
   readonly columns: readonly ParquetColumn[]
+  /** How the values of all columns are stored. Equal columns may be stored as different types of integers. */
+  readonly stored: string
 }
 
 /**
@@ -140,7 +142,8 @@ export class TableReader {
         const size = await local.size(path)
         const footer = await readFooter({ location: filePath, size, read: (range) => local.read(path, range) })
         assertCodecs(footer, filePath)
-        opened[index] = { path, columns: withFieldIds(footer.columns, this.#mapping, filePath) }
+        const columns = withFieldIds(footer.columns, this.#mapping, filePath)
+        opened[index] = { path, columns, stored: storedTypes(footer) }
       })
       return { opened, staged }
     } catch (error) {
@@ -261,6 +264,12 @@ function assertParquet(file: ContentFile): void {
     'scan_unsupported',
     `${file.filePath} is ${file.fileFormat}; only Parquet files are read. Rewrite it as Parquet with another engine.`,
     { details: { location: file.filePath, format: file.fileFormat } },
+  )
+}
+
+function storedTypes({ metadata }: ParquetFooter): string {
+  return JSON.stringify(
+    metadata.schema.map((each) => [each.type, each.type_length, each.converted_type, each.logical_type]),
   )
 }
 

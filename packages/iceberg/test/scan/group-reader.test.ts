@@ -129,3 +129,14 @@ test('values that only partitions have keep files of other partitions apart', as
 test('no files are no groups', async () => {
   expect((await bothWays(workshop.table({ schemas: [before], specs: [spec] }))).sizes).toEqual([])
 })
+
+test('files that store a column as different types of integers are not read as one', async () => {
+  const table = workshop.table({ schemas: [before], specs: [spec] })
+  for (const type of ['tinyint', 'smallint', 'int', 'int']) {
+    const id = { tinyint: 100, smallint: 30_000 }[type] ?? 2_000_000_000
+    await table.data(`select ${id}::${type} as id, 'a' as p, 0 as v`, ids, inPartition('a', 5n))
+  }
+  const { together, apart, sizes } = await bothWays(table, { metadataColumns: [] })
+  expect(together).toEqual(apart)
+  expect(sizes).toEqual([1, 1, 2])
+})
