@@ -189,7 +189,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a claim lost in a crash that is not counted',
     file: `${attempt}/fence.ts`,
-    find: "if (verb === 'renew' || verb in statuses || verb in marks) await countLost(database, stale)",
+    find: "if (verb === 'renew' || verb in statuses || verb in marks) await countOnce(database, stale)",
     replace: '',
     tests: [`${lifecycle}/count-lost.test.ts`],
     by: 'not tried for ever',

@@ -197,7 +197,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a report inside a transaction that waits for a second connection of the pool',
     file: 'packages/engine/src/attempt/attempt.ts',
-    find: 'this.hasOpenTransactions ? database.beside : database',
+    find: 'this.#isInTransaction ? database.beside : database',
     replace: 'database',
     tests: [workerTest('busy-pool')],
     by: 'what handlers report inside',
