@@ -132,11 +132,11 @@ describe('a worker', () => {
     handler = () => gate
     const items = Array.from({ length: 40 }, () => ({ payload: {} }))
     await engine.submitMany(handled, items)
-    const worker = start({ concurrency: 15, maxBatch: 10, pollMs: 60_000, wakeUp: 'none' }, engine)
-    // The second claim takes the last five places: none may follow it while it is under way.
+    const worker = start({ concurrency: 25, maxBatch: 10, pollMs: 60_000, wakeUp: 'none' }, engine)
+    // The third claim takes the last five places: none may follow it while it is under way.
     try {
-      await expect.poll(() => bed.query(`select from fencepost.live_jobs where status = 'running'`)).toHaveLength(15)
-      expect(claims).toBe(2)
+      await expect.poll(() => bed.query(`select from fencepost.live_jobs where status = 'running'`)).toHaveLength(25)
+      expect(claims).toBe(3)
     } finally {
       letGo()
     }
