@@ -320,13 +320,6 @@ export const mutants: readonly Mutant[] = [
     tests: [manySnapshots],
   },
   {
-    name: 'iceberg: a whole path kept for every delete',
-    file: `${iceberg}/src/scan/kept-deletes.ts`,
-    find: 'if (this.#folders.length > maxFolders) return 0',
-    replace: 'if (maxFolders > 0) return 0',
-    tests: [deleteIndex],
-  },
-  {
     name: 'iceberg: paths of one hash taken for one path',
     file: `${iceberg}/src/scan/path-index.ts`,
     find: 'slots[at] === hash && this.#pathOf(value - 1) === path',
