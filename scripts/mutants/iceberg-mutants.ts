@@ -9,36 +9,36 @@ const evolution = `${iceberg}/test/scan/evolution.test.ts`
 const nullable = `${iceberg}/src/manifests/nullable-unions.test.ts`
 const partitionTypes = `${iceberg}/src/manifests/partition-type.test.ts`
 const manySnapshots = `${iceberg}/src/metadata/many-snapshots.test.ts`
-const deleteIndex = `${iceberg}/src/scan/delete-index.test.ts`
-const manifestReads = `${iceberg}/src/scan/read-manifests.test.ts`
+const deleteIndex = `${iceberg}/src/snapshot/delete-index.test.ts`
+const manifestReads = `${iceberg}/src/snapshot/read-manifests.test.ts`
 const groups = `${iceberg}/test/scan/group-reader.test.ts`
 const catalog = (name: string) => `${iceberg}/test/catalogs/${name}-catalog.test.ts`
 
 export const mutants: readonly Mutant[] = [
   {
     name: 'iceberg: position deletes that reach rows written after them',
-    file: `${iceberg}/src/scan/delete-index.ts`,
+    file: `${iceberg}/src/snapshot/delete-index.ts`,
     find: 'this.#kept.sequenceNumber(candidate) >= sequenceNumber',
     replace: 'candidate >= 0',
     tests: [deletes],
   },
   {
     name: 'iceberg: position deletes that miss rows of their own commit',
-    file: `${iceberg}/src/scan/delete-index.ts`,
+    file: `${iceberg}/src/snapshot/delete-index.ts`,
     find: 'this.#kept.sequenceNumber(candidate) >= sequenceNumber',
     replace: 'this.#kept.sequenceNumber(candidate) > sequenceNumber',
     tests: [deletes],
   },
   {
     name: 'iceberg: equality deletes that reach rows of their own commit',
-    file: `${iceberg}/src/scan/delete-index.ts`,
+    file: `${iceberg}/src/snapshot/delete-index.ts`,
     find: 'this.#kept.sequenceNumber(candidate) > sequenceNumber',
     replace: 'this.#kept.sequenceNumber(candidate) >= sequenceNumber',
     tests: [deletes],
   },
   {
     name: 'iceberg: a vector beside which position deletes still count',
-    file: `${iceberg}/src/scan/delete-index.ts`,
+    file: `${iceberg}/src/snapshot/delete-index.ts`,
     find: 'return { vector: this.#kept.get(vector), positions: [], equality }',
     replace:
       'return { vector: this.#kept.get(vector), positions: this.#chain(group?.positions, isNotEarlier), equality }',
@@ -321,14 +321,14 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'iceberg: paths of one hash taken for one path',
-    file: `${iceberg}/src/scan/path-index.ts`,
+    file: `${iceberg}/src/snapshot/path-index.ts`,
     find: 'slots[at] === hash && this.#pathOf(value - 1) === path',
     replace: '((slots[at] ?? 0) & 0xfff) === (hash & 0xfff)',
     tests: [deleteIndex],
   },
   {
     name: 'iceberg: manifests fetched ahead however large they are',
-    file: `${iceberg}/src/scan/ordered.ts`,
+    file: `${iceberg}/src/storage/ordered.ts`,
     find: 'while (waiting.length > 0 && total + weight > weights.max)',
     replace: 'while (waiting.length > limit)',
     tests: [manifestReads],

@@ -15,16 +15,16 @@ export {
   type PrimitiveType,
   type StructType,
   type Type,
-} from './metadata/type.ts'
-export { childrenOf, fieldsById, findField, highestFieldId, type Schema, type SchemaField } from './metadata/schema.ts'
+} from './schema/type.ts'
+export { childrenOf, fieldsById, findField, highestFieldId, type Schema, type SchemaField } from './schema/schema.ts'
 export {
   isUnpartitioned,
   transformText,
   type PartitionField,
   type PartitionSpec,
   type Transform,
-} from './metadata/partition-spec.ts'
-export type { SortField, SortOrder } from './metadata/sort-order.ts'
+} from './schema/partition-spec.ts'
+export type { SortField, SortOrder } from './schema/sort-order.ts'
 export type { Snapshot, SnapshotOperation, SnapshotRef } from './metadata/snapshot.ts'
 export type { PartitionStatisticsFile, StatisticsBlob, StatisticsFile } from './metadata/statistics.ts'
 export {
@@ -40,12 +40,13 @@ export {
   type TableMetadata,
 } from './metadata/table-metadata.ts'
 export type { MetadataRequirement, MetadataUpdate } from './metadata/update.ts'
+export type { Retention } from './metadata/refs.ts'
 export { parseTableMetadata, serializeTableMetadata, metadataFileExtension } from './metadata/metadata-file.ts'
 export { tableMetadataFromJson, tableMetadataToJson } from './metadata/table-metadata-json.ts'
-export { schemaFromJson, schemaToJson } from './metadata/schema-json.ts'
-export { parsePrimitiveType } from './metadata/type-json.ts'
-export { parseTransform, partitionSpecFromJson, partitionSpecToJson } from './metadata/partition-spec-json.ts'
-export { sortOrderFromJson, sortOrderToJson } from './metadata/sort-order-json.ts'
+export { schemaFromJson, schemaToJson } from './schema/schema-json.ts'
+export { parsePrimitiveType } from './schema/type-json.ts'
+export { parseTransform, partitionSpecFromJson, partitionSpecToJson } from './schema/partition-spec-json.ts'
+export { sortOrderFromJson, sortOrderToJson } from './schema/sort-order-json.ts'
 export { snapshotFromJson, snapshotToJson } from './metadata/snapshot-json.ts'
 export { assertWritable } from './metadata/validate.ts'
 export { createTableMetadata, type CreateTableOptions } from './metadata/create-table-metadata.ts'
@@ -61,7 +62,7 @@ export {
   parseNameMapping,
   serializeNameMapping,
   type MappedField,
-} from './metadata/name-mapping.ts'
+} from './schema/name-mapping.ts'
 
 export type { Value } from './values/value.ts'
 export { valueFromBytes, valueToBytes } from './values/binary.ts'
@@ -80,6 +81,7 @@ export {
   type PartitionValues,
 } from './manifests/content-file.ts'
 export type { ManifestFile, PartitionSummary } from './manifests/manifest-file.ts'
+export { partitionKey } from './manifests/partition-key.ts'
 export { partitionType, type PartitionTypeField } from './manifests/partition-type.ts'
 export {
   embeddedManifest,
@@ -120,6 +122,7 @@ export {
 export * from './storage/index.ts'
 export * from './catalogs/index.ts'
 export * from './commit/index.ts'
+export * from './snapshot/index.ts'
 export * from './write/index.ts'
 export { unwritableTypes } from './parquet/write-types.ts'
 export type { Row } from './parquet/write-values.ts'
@@ -128,3 +131,4 @@ export { DuckDb, type DuckDbOptions } from './parquet/duckdb.ts'
 export { readFooter, type FooterSource, type ParquetFooter } from './parquet/footer.ts'
 export type { ParquetColumn, ParquetType } from './parquet/parquet-column.ts'
 export * from './facts/index.ts'
+export { createTable, openTable, Table, type OpenTableOptions, type SnapshotOptions } from './table.ts'

@@ -1,4 +1,4 @@
-import type { PrimitiveType } from '../metadata/type.ts'
+import type { PrimitiveType } from '../schema/type.ts'
 import type { AvroLogicalType, AvroSchema } from './avro-schema.ts'
 
 /** The type whose values an Avro schema holds, null or not: the way back from `avroSchemaText`. */

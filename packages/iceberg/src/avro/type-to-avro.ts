@@ -1,7 +1,7 @@
 import { IcebergError } from '../errors.ts'
 import { type Json, type JsonObject, stringifyJson } from '../json/json.ts'
 import { compact } from '../json/object-reader.ts'
-import type { Field, PrimitiveType, Type } from '../metadata/type.ts'
+import type { Field, PrimitiveType, Type } from '../schema/type.ts'
 import { integerToBytes } from '../values/bytes.ts'
 
 /** The Avro schema of a struct, with Iceberg's ids, as Iceberg's own writers have it. */

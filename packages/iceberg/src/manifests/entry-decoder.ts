@@ -15,7 +15,7 @@ import {
 } from '../avro/compile.ts'
 import { compileLazyMap, compileSkipLazyMap } from '../avro/lazy-map.ts'
 import { IcebergError } from '../errors.ts'
-import { typeName } from '../metadata/type.ts'
+import { typeName } from '../schema/type.ts'
 import type { ContentFile, EntryStatus, FileContent, FileFormat, PartitionValues } from './content-file.ts'
 import { compilePartition } from './partition-values.ts'
 import type { PartitionTypeField } from './partition-type.ts'

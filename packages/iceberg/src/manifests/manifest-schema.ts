@@ -1,5 +1,5 @@
 import type { FormatVersion } from '../metadata/table-metadata.ts'
-import type { Field, PlainTypeName, Type } from '../metadata/type.ts'
+import type { Field, PlainTypeName, Type } from '../schema/type.ts'
 import type { PartitionTypeField } from './partition-type.ts'
 
 function required(id: number, name: string, type: Type | PlainTypeName): Field {

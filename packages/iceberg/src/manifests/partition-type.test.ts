@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createTableMetadata } from '../metadata/create-table-metadata.ts'
-import type { Schema } from '../metadata/schema.ts'
+import type { Schema } from '../schema/schema.ts'
 import type { TableMetadata } from '../metadata/table-metadata.ts'
 import { partitionType, partitionTypesOf } from './partition-type.ts'
 

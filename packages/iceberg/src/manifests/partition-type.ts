@@ -1,7 +1,7 @@
-import type { PartitionSpec } from '../metadata/partition-spec.ts'
-import { fieldsById, type Schema } from '../metadata/schema.ts'
+import type { PartitionSpec } from '../schema/partition-spec.ts'
+import { fieldsById, type Schema } from '../schema/schema.ts'
 import { partitionSpecOf, schemaOf, type TableMetadata } from '../metadata/table-metadata.ts'
-import type { PrimitiveType, Type } from '../metadata/type.ts'
+import type { PrimitiveType, Type } from '../schema/type.ts'
 import { transformedType } from '../values/transform.ts'
 
 /** A field of the partition tuple. */

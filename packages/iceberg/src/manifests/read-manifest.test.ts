@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { AvroWriter } from '../avro/avro-writer.ts'
 import { createAvroFile } from '../avro/container-writer.ts'
-import type { Schema } from '../metadata/schema.ts'
+import type { Schema } from '../schema/schema.ts'
 import type { ContentFile, ManifestEntry } from './content-file.ts'
 import type { ManifestFile } from './manifest-file.ts'
 import { readManifest, streamManifest } from './read-manifest.ts'

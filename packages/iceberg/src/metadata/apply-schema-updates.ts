@@ -1,12 +1,12 @@
 import { stringifyJson } from '../json/json.ts'
 import { transformedType } from '../values/transform.ts'
 import { type Draft, updateInvalid } from './draft.ts'
-import { type PartitionField, type PartitionSpec, transformText } from './partition-spec.ts'
-import { fieldsById, highestFieldId, type Schema, type SchemaField } from './schema.ts'
-import { schemaToJson } from './schema-json.ts'
-import type { SortOrder } from './sort-order.ts'
+import { type PartitionField, type PartitionSpec, transformText } from '../schema/partition-spec.ts'
+import { fieldsById, highestFieldId, type Schema, type SchemaField } from '../schema/schema.ts'
+import { schemaToJson } from '../schema/schema-json.ts'
+import type { SortOrder } from '../schema/sort-order.ts'
 import { type FormatVersion, partitionSpecOf, schemaOf, type TableMetadata } from './table-metadata.ts'
-import { type Type, typeName } from './type.ts'
+import { type Type, typeName } from '../schema/type.ts'
 
 const typesOfVersion3 = new Set<Type['type']>([
   'timestamp_ns',

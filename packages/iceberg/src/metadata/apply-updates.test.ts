@@ -6,7 +6,7 @@ import { parseTableMetadata, serializeTableMetadata } from './metadata-file.ts'
 import { checkRequirements } from './requirements.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { FormatVersion, TableMetadata } from './table-metadata.ts'
-import type { Type } from './type.ts'
+import type { Type } from '../schema/type.ts'
 import type { MetadataRequirement, MetadataUpdate } from './update.ts'
 import { requirementFromJson, requirementToJson, updateFromJson, updateToJson } from './update-json.ts'
 

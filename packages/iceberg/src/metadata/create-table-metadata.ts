@@ -1,10 +1,10 @@
 import { IcebergError } from '../errors.ts'
 import { checkDefaults, schemaVersionProblem } from './apply-schema-updates.ts'
-import type { PartitionSpec } from './partition-spec.ts'
-import { fieldsById, highestFieldId, type Schema } from './schema.ts'
-import type { SortOrder } from './sort-order.ts'
+import type { PartitionSpec } from '../schema/partition-spec.ts'
+import { fieldsById, highestFieldId, type Schema } from '../schema/schema.ts'
+import type { SortOrder } from '../schema/sort-order.ts'
 import type { FormatVersion, TableMetadata } from './table-metadata.ts'
-import type { Field, Type } from './type.ts'
+import type { Field, Type } from '../schema/type.ts'
 
 export interface CreateTableOptions {
   readonly location: string

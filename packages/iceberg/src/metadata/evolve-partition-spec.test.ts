@@ -3,7 +3,7 @@ import { applyUpdates } from './apply-updates.ts'
 import { createTableMetadata } from './create-table-metadata.ts'
 import { type PartitionChange, partitionSpecUpdates } from './evolve-partition-spec.ts'
 import { sortOrderUpdates } from './evolve-sort-order.ts'
-import { transformText } from './partition-spec.ts'
+import { transformText } from '../schema/partition-spec.ts'
 import { partitionSpecOf, sortOrderOf, type TableMetadata } from './table-metadata.ts'
 
 function table(formatVersion: 1 | 2): TableMetadata {

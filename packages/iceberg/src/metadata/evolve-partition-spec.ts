@@ -1,6 +1,6 @@
 import { IcebergError } from '../errors.ts'
-import { type PartitionField, type PartitionSpec, type Transform, transformText } from './partition-spec.ts'
-import { findField } from './schema.ts'
+import { type PartitionField, type PartitionSpec, type Transform, transformText } from '../schema/partition-spec.ts'
+import { findField } from '../schema/schema.ts'
 import { partitionSpecOf, schemaOf, type TableMetadata } from './table-metadata.ts'
 import type { MetadataUpdate } from './update.ts'
 

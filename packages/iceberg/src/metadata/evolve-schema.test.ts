@@ -2,10 +2,10 @@ import { expect, test } from 'vitest'
 import { applyUpdates } from './apply-updates.ts'
 import { createTableMetadata } from './create-table-metadata.ts'
 import { evolveSchema, type SchemaChange, schemaUpdates } from './evolve-schema.ts'
-import type { Transform } from './partition-spec.ts'
-import { fieldsById, findField, type Schema } from './schema.ts'
+import type { Transform } from '../schema/partition-spec.ts'
+import { fieldsById, findField, type Schema } from '../schema/schema.ts'
 import { schemaOf, type TableMetadata } from './table-metadata.ts'
-import type { Field, Type } from './type.ts'
+import type { Field, Type } from '../schema/type.ts'
 
 const field = (name: string, type: Type, required = false): Field => ({ id: 0, name, required, type })
 const struct = (...fields: Field[]): Type => ({ type: 'struct', fields })

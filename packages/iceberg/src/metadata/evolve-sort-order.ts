@@ -1,7 +1,7 @@
 import { IcebergError } from '../errors.ts'
-import type { Transform } from './partition-spec.ts'
-import { findField } from './schema.ts'
-import type { SortField } from './sort-order.ts'
+import type { Transform } from '../schema/partition-spec.ts'
+import { findField } from '../schema/schema.ts'
+import type { SortField } from '../schema/sort-order.ts'
 import { schemaOf, type TableMetadata } from './table-metadata.ts'
 import type { MetadataUpdate } from './update.ts'
 

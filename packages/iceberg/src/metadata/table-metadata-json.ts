@@ -1,19 +1,19 @@
 import { IcebergError } from '../errors.ts'
 import type { Json, JsonObject } from '../json/json.ts'
 import { compact, defined, isObject, ObjectReader } from '../json/object-reader.ts'
-import type { PartitionSpec } from './partition-spec.ts'
+import type { PartitionSpec } from '../schema/partition-spec.ts'
 import {
   partitionFieldsFromJson,
   partitionFieldsToJson,
   partitionSpecFromJson,
   partitionSpecToJson,
-} from './partition-spec-json.ts'
-import type { Schema } from './schema.ts'
-import { schemaFromJson, schemaToJson } from './schema-json.ts'
+} from '../schema/partition-spec-json.ts'
+import type { Schema } from '../schema/schema.ts'
+import { schemaFromJson, schemaToJson } from '../schema/schema-json.ts'
 import type { SnapshotRef } from './snapshot.ts'
 import { refFromJson, refToJson, snapshotFromJson, snapshotToJson } from './snapshot-json.ts'
-import type { SortOrder } from './sort-order.ts'
-import { sortOrderFromJson, sortOrderToJson } from './sort-order-json.ts'
+import type { SortOrder } from '../schema/sort-order.ts'
+import { sortOrderFromJson, sortOrderToJson } from '../schema/sort-order-json.ts'
 import {
   partitionStatisticsFromJson,
   partitionStatisticsToJson,

@@ -1,11 +1,11 @@
 import { IcebergError } from '../errors.ts'
 import type { Json, JsonObject } from '../json/json.ts'
 import { ObjectReader } from '../json/object-reader.ts'
-import { partitionSpecFromJson, partitionSpecToJson } from './partition-spec-json.ts'
-import { highestFieldId } from './schema.ts'
-import { schemaFromJson, schemaToJson } from './schema-json.ts'
+import { partitionSpecFromJson, partitionSpecToJson } from '../schema/partition-spec-json.ts'
+import { highestFieldId } from '../schema/schema.ts'
+import { schemaFromJson, schemaToJson } from '../schema/schema-json.ts'
 import { refFromReader, refToJson, snapshotFromJson, snapshotToJson } from './snapshot-json.ts'
-import { sortOrderFromJson, sortOrderToJson } from './sort-order-json.ts'
+import { sortOrderFromJson, sortOrderToJson } from '../schema/sort-order-json.ts'
 import {
   partitionStatisticsFromJson,
   partitionStatisticsToJson,

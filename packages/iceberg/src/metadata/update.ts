@@ -1,7 +1,7 @@
-import type { PartitionSpec } from './partition-spec.ts'
-import type { Schema } from './schema.ts'
+import type { PartitionSpec } from '../schema/partition-spec.ts'
+import type { Schema } from '../schema/schema.ts'
 import type { Snapshot, SnapshotRef } from './snapshot.ts'
-import type { SortOrder } from './sort-order.ts'
+import type { SortOrder } from '../schema/sort-order.ts'
 import type { PartitionStatisticsFile, StatisticsFile } from './statistics.ts'
 import type { FormatVersion } from './table-metadata.ts'
 

@@ -1,9 +1,9 @@
 import { IcebergError } from '../errors.ts'
-import { transformText } from './partition-spec.ts'
-import { childrenOf, fieldsById } from './schema.ts'
-import type { Schema } from './schema.ts'
+import { transformText } from '../schema/partition-spec.ts'
+import { childrenOf, fieldsById } from '../schema/schema.ts'
+import type { Schema } from '../schema/schema.ts'
 import { mainBranch, partitionSpecOf, type TableMetadata } from './table-metadata.ts'
-import type { Field } from './type.ts'
+import type { Field } from '../schema/type.ts'
 
 /** Checks what must hold inside one metadata file; throws `metadata_invalid` naming the first thing that does not. */
 export function checkTableMetadata(metadata: TableMetadata, what: string): void {

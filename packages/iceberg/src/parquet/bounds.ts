@@ -1,4 +1,4 @@
-import type { PrimitiveType } from '../metadata/type.ts'
+import type { PrimitiveType } from '../schema/type.ts'
 import { valueToBytes } from '../values/binary.ts'
 import { viewOf } from '../values/bytes.ts'
 import { truncateString } from '../values/transform.ts'

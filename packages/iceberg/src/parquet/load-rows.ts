@@ -11,7 +11,7 @@ import {
   type DuckDBType,
   type DuckDBValue,
 } from '@duckdb/node-api'
-import type { Field, PrimitiveType } from '../metadata/type.ts'
+import type { Field, PrimitiveType } from '../schema/type.ts'
 import type { Value } from '../values/value.ts'
 import { explained } from './duckdb.ts'
 import { duckDbType } from './write-types.ts'

@@ -1,7 +1,7 @@
 import { IcebergError } from '../errors.ts'
-import { childrenOf, fieldsById, type Schema } from '../metadata/schema.ts'
-import { isNested, type Field } from '../metadata/type.ts'
-import type { SortField, SortOrder } from '../metadata/sort-order.ts'
+import { childrenOf, fieldsById, type Schema } from '../schema/schema.ts'
+import { isNested, type Field } from '../schema/type.ts'
+import type { SortField, SortOrder } from '../schema/sort-order.ts'
 
 /** What is kept of a column in manifests; `truncate` cuts texts and binaries to so many code points or bytes. */
 export type MetricsMode =

@@ -1,7 +1,7 @@
 import type { SchemaElement, SchemaTree } from 'hyparquet'
 import { IcebergError } from '../errors.ts'
-import { mappedFieldOf, type MappedField } from '../metadata/name-mapping.ts'
-import type { PrimitiveType } from '../metadata/type.ts'
+import { mappedFieldOf, type MappedField } from '../schema/name-mapping.ts'
+import type { PrimitiveType } from '../schema/type.ts'
 
 /** A column of a Parquet file, at any depth, with the type it amounts to in Iceberg. */
 export interface ParquetColumn {

@@ -1,6 +1,6 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { IcebergError } from '../errors.ts'
-import type { Field } from '../metadata/type.ts'
+import type { Field } from '../schema/type.ts'
 import { explained, sqlText } from './duckdb.ts'
 import { fileMetrics, type FileMetrics } from './file-metrics.ts'
 import type { MetricsMode } from './metrics-modes.ts'

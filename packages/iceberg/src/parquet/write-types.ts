@@ -19,8 +19,8 @@ import {
   type DuckDBType,
 } from '@duckdb/node-api'
 import { IcebergError } from '../errors.ts'
-import { childrenOf, fieldsById, type Schema } from '../metadata/schema.ts'
-import { isNested, typeName, type Field, type Type } from '../metadata/type.ts'
+import { childrenOf, fieldsById, type Schema } from '../schema/schema.ts'
+import { isNested, typeName, type Field, type Type } from '../schema/type.ts'
 import { sqlName } from './duckdb.ts'
 
 // DuckDB writes the other types exactly. These it would alter without a word, so they are refused before anything is

@@ -13,7 +13,7 @@ import {
   type DuckDBValue,
 } from '@duckdb/node-api'
 import { IcebergError } from '../errors.ts'
-import { typeName, type Field, type PrimitiveType, type Type } from '../metadata/type.ts'
+import { typeName, type Field, type PrimitiveType, type Type } from '../schema/type.ts'
 import { uuidToBytes, viewOf } from '../values/bytes.ts'
 import { valueFromJson, type NestedValue } from '../values/json-value.ts'
 

@@ -1,5 +1,5 @@
-import { fieldsById, type Schema } from '../metadata/schema.ts'
-import type { Field, PrimitiveType } from '../metadata/type.ts'
+import { fieldsById, type Schema } from '../schema/schema.ts'
+import type { Field, PrimitiveType } from '../schema/type.ts'
 import { columnSql, type FileColumns } from './projection.ts'
 
 /** One field, at the top or inside structs, as deletes and filters look at it. */

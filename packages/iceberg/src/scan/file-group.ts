@@ -3,7 +3,7 @@ import type { ContentFile } from '../manifests/content-file.ts'
 import { execute, explained } from '../parquet/duckdb.ts'
 import type { ParquetColumn } from '../parquet/parquet-column.ts'
 import type { Value } from '../values/value.ts'
-import { partitionKey } from './delete-index.ts'
+import { partitionKey } from '../manifests/partition-key.ts'
 import type { PlanContext, ScanFile } from './plan.ts'
 import type { OpenFile } from './table-reader.ts'
 

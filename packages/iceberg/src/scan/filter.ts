@@ -1,6 +1,6 @@
 import { IcebergError } from '../errors.ts'
-import { fieldsById, findField, type Schema } from '../metadata/schema.ts'
-import { isNested, typeName, type PrimitiveType, type Type } from '../metadata/type.ts'
+import { fieldsById, findField, type Schema } from '../schema/schema.ts'
+import { isNested, typeName, type PrimitiveType, type Type } from '../schema/type.ts'
 import { valueFromBytes, valueToBytes } from '../values/binary.ts'
 import type { Value } from '../values/value.ts'
 

@@ -1,20 +1,10 @@
-export { partitionKey, type AppliedDeletes, type Delete } from './delete-index.ts'
 export type { Comparison, Filter } from './filter.ts'
 export { metadataColumns, type MetadataColumn } from './metadata-columns.ts'
-export {
-  manifestsOf,
-  planContext,
-  planFiles,
-  type PlanContext,
-  type PlanOptions,
-  type ScanFile,
-  type ScannedTable,
-} from './plan.ts'
+export { planContext, planFiles, type PlanContext, type PlanOptions, type ScanFile } from './plan.ts'
 export { unreadableTypes } from './projection.ts'
 export { rowToJson, type PlainJson } from './row-json.ts'
 export type { RowMap, RowStruct, RowValue, ScannedRow } from './row-value.ts'
 export { scanRows, type ScanOptions } from './rows.ts'
-export type { SnapshotChoice } from './snapshot-of.ts'
 export {
   TableReader,
   type ReaderOptions,

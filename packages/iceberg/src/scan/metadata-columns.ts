@@ -1,6 +1,6 @@
 import { sqlText } from '../parquet/duckdb.ts'
 import type { ParquetColumn } from '../parquet/parquet-column.ts'
-import type { Field } from '../metadata/type.ts'
+import type { Field } from '../schema/type.ts'
 import type { ScanFile } from './plan.ts'
 
 /** What is known of every row besides its columns. The last two are the row lineage of v3, null before. */

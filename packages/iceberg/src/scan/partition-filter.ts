@@ -1,5 +1,5 @@
-import type { Transform } from '../metadata/partition-spec.ts'
-import type { PrimitiveType } from '../metadata/type.ts'
+import type { Transform } from '../schema/partition-spec.ts'
+import type { PrimitiveType } from '../schema/type.ts'
 import { compareValues } from '../values/compare.ts'
 import { applyTransform, transformedType, truncateString } from '../values/transform.ts'
 import type { Value } from '../values/value.ts'

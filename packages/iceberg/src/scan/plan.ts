@@ -1,25 +1,17 @@
 import type { ContentFile } from '../manifests/content-file.ts'
 import type { ManifestFile } from '../manifests/manifest-file.ts'
 import { partitionType } from '../manifests/partition-type.ts'
-import { readManifestList } from '../manifests/read-manifest-list.ts'
-import { embeddedManifest } from '../manifests/read-manifest.ts'
-import { isUnpartitioned } from '../metadata/partition-spec.ts'
-import type { Schema } from '../metadata/schema.ts'
+import { isUnpartitioned } from '../schema/partition-spec.ts'
+import type { Schema } from '../schema/schema.ts'
 import type { Snapshot } from '../metadata/snapshot.ts'
 import { partitionSpecOf, type TableMetadata } from '../metadata/table-metadata.ts'
-import type { Storage } from '../storage/storage.ts'
-import { DeleteIndex, type AppliedDeletes } from './delete-index.ts'
+import { manifestsOf, type ScannedTable } from '../snapshot/manifests-of.ts'
+import type { AppliedDeletes } from '../snapshot/delete.ts'
+import { DeleteIndex } from '../snapshot/delete-index.ts'
 import { bindFilter, type BoundFilter, type Filter } from './filter.ts'
-import { mapOrdered } from './ordered.ts'
 import { fileMayMatch, manifestMayMatch, partitionMayMatch, type TypedSpec } from './prune.ts'
-import { readManifests, type ReadManifestsOptions } from './read-manifests.ts'
-import { chosenSnapshot, type SnapshotChoice } from './snapshot-of.ts'
-
-/** A table to be read: its metadata, and where its files are. */
-export interface ScannedTable {
-  readonly metadata: TableMetadata
-  readonly storage: Storage
-}
+import { readManifests, type ReadManifestsOptions } from '../snapshot/read-manifests.ts'
+import { chosenSnapshot, type SnapshotChoice } from '../snapshot/snapshot-of.ts'
 
 export interface PlanOptions extends SnapshotChoice {
   /** Leaves out files that can have no row that is wanted. Files that may have some are given whole. */
@@ -99,18 +91,6 @@ export function planContext(metadata: TableMetadata, options: PlanOptions): Plan
     return made
   }
   return { snapshot, schema, filter, specOf }
-}
-
-/** The manifests of a snapshot, from its manifest list or, in old v1 tables, from itself. */
-export async function manifestsOf({ storage }: ScannedTable, snapshot: Snapshot): Promise<ManifestFile[]> {
-  const { manifestList, manifests = [] } = snapshot
-  if (manifestList !== undefined) return readManifestList(await storage.read(manifestList), manifestList)
-  const files: ManifestFile[] = []
-  for await (const file of mapOrdered(manifests, 8, async (path) =>
-    embeddedManifest(await storage.read(path), path, snapshot),
-  ))
-    files.push(file)
-  return files
 }
 
 function hasLiveFiles({ addedFilesCount, existingFilesCount }: ManifestFile): boolean {

@@ -1,7 +1,7 @@
 import { IcebergError } from '../errors.ts'
 import { sqlName } from '../parquet/duckdb.ts'
 import type { ParquetColumn, ParquetType } from '../parquet/parquet-column.ts'
-import { isNested, typeName, type Field, type PrimitiveType, type StructType, type Type } from '../metadata/type.ts'
+import { isNested, typeName, type Field, type PrimitiveType, type StructType, type Type } from '../schema/type.ts'
 import { valueFromJson } from '../values/json-value.ts'
 import type { Value } from '../values/value.ts'
 import { nameById, sqlType, sqlValue, type FieldName } from './sql-value.ts'

@@ -1,4 +1,4 @@
-import type { Field, Type } from '../metadata/type.ts'
+import type { Field, Type } from '../schema/type.ts'
 import { viewOf } from '../values/bytes.ts'
 import { formatDate } from '../values/date-time.ts'
 import { formatDecimal } from '../values/decimal.ts'

@@ -13,7 +13,7 @@ import {
   type DuckDBValue,
 } from '@duckdb/node-api'
 import { IcebergError } from '../errors.ts'
-import { typeName, type Type } from '../metadata/type.ts'
+import { typeName, type Type } from '../schema/type.ts'
 import type { Value } from '../values/value.ts'
 
 /** A value of a row: a struct is an object, a list an array, a map an array of pairs. */

@@ -1,6 +1,6 @@
 import { sqlName, sqlText } from '../parquet/duckdb.ts'
-import type { Type } from '../metadata/type.ts'
-import { typeName } from '../metadata/type.ts'
+import type { Type } from '../schema/type.ts'
+import { typeName } from '../schema/type.ts'
 import { viewOf } from '../values/bytes.ts'
 import { formatTime } from '../values/date-time.ts'
 import { formatDecimal } from '../values/decimal.ts'

@@ -1,4 +1,4 @@
-import type { PrimitiveType } from '../metadata/type.ts'
+import type { PrimitiveType } from '../schema/type.ts'
 import { compareValues } from '../values/compare.ts'
 import { truncateString } from '../values/transform.ts'
 import type { Value } from '../values/value.ts'

@@ -1,5 +1,5 @@
 import { IcebergError } from '../errors.ts'
-import { type Type, typeName } from '../metadata/type.ts'
+import { type Type, typeName } from '../schema/type.ts'
 import { integerFromBytes, integerToBytes, uuidFromBytes, uuidToBytes, viewOf } from './bytes.ts'
 import { asBigint, asBytes, asInteger, asNumber, asString, type Value, wrongValue } from './value.ts'
 

@@ -1,4 +1,4 @@
-import type { Type } from '../metadata/type.ts'
+import type { Type } from '../schema/type.ts'
 import { viewOf } from './bytes.ts'
 import type { Value } from './value.ts'
 

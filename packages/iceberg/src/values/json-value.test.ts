@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Json } from '../json/json.ts'
-import type { Type } from '../metadata/type.ts'
-import { parsePrimitiveType } from '../metadata/type-json.ts'
+import type { Type } from '../schema/type.ts'
+import { parsePrimitiveType } from '../schema/type-json.ts'
 import { type NestedValue, valueFromJson, valueToJson } from './json-value.ts'
 
 // Appendix D of the format.

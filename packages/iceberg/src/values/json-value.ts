@@ -1,7 +1,7 @@
 import { IcebergError } from '../errors.ts'
 import { type Json, type JsonObject, NumberText } from '../json/json.ts'
 import { isObject } from '../json/object-reader.ts'
-import { type Type, typeName } from '../metadata/type.ts'
+import { type Type, typeName } from '../schema/type.ts'
 import { uuidToBytes, viewOf } from './bytes.ts'
 import { formatDate, formatTime, formatTimestamp, parseDate, parseTime, parseTimestamp } from './date-time.ts'
 import { formatDecimal, parseDecimal } from './decimal.ts'

@@ -1,6 +1,6 @@
 import { IcebergError } from '../errors.ts'
-import { type Transform, transformText } from '../metadata/partition-spec.ts'
-import { isNested, type PrimitiveType, type Type, typeName } from '../metadata/type.ts'
+import { type Transform, transformText } from '../schema/partition-spec.ts'
+import { isNested, type PrimitiveType, type Type, typeName } from '../schema/type.ts'
 import { valueToBytes } from './binary.ts'
 import { civilDate } from './date-time.ts'
 import { murmur3 } from './murmur3.ts'

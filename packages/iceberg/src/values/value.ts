@@ -1,5 +1,5 @@
 import { IcebergError } from '../errors.ts'
-import { type Type, typeName } from '../metadata/type.ts'
+import { type Type, typeName } from '../schema/type.ts'
 
 /**
  * One value of a primitive type, as bounds, partitions and transforms have it.

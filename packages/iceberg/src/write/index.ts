@@ -1,7 +1,5 @@
-export { createTable, openTable, Table, type OpenTableOptions, type SnapshotOptions } from './table.ts'
 export { writeDataFiles, type Rows, type WriteFilesOptions } from './write-files.ts'
 export { writeRelation, type Relation } from './write-relation.ts'
 export { buildSnapshot, type SnapshotChange } from './build-snapshot.ts'
 export type { Positions } from './position-deletes.ts'
 export type { Replaced } from './overwrite.ts'
-export type { Retention } from './refs.ts'

@@ -1,6 +1,6 @@
 import type { ManifestFile } from '../manifests/manifest-file.ts'
 import type { NewManifestEntry } from '../manifests/write-manifest.ts'
-import { entriesOf } from './live-files.ts'
+import { entriesOf } from '../snapshot/live-files.ts'
 import { targetManifestBytes, writeManifests, type Draft } from './new-manifests.ts'
 import { removeFiles } from './remove-files.ts'
 

@@ -2,8 +2,8 @@ import type { LoadedTable } from '../catalogs/catalog.ts'
 import type { ContentFile, ManifestEntry } from '../manifests/content-file.ts'
 import type { Snapshot } from '../metadata/snapshot.ts'
 import type { SnapshotChange } from './build-snapshot.ts'
-import { entriesOf, manifestsOf } from './live-files.ts'
-import { partitionKey } from '../scan/delete-index.ts'
+import { entriesOf, manifestsOf } from '../snapshot/live-files.ts'
+import { partitionKey } from '../manifests/partition-key.ts'
 import { notLive } from './position-deletes.ts'
 
 /**

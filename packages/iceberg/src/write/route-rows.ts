@@ -1,13 +1,13 @@
 import { IcebergError } from '../errors.ts'
 import type { PartitionValues } from '../manifests/content-file.ts'
-import { transformText, type PartitionSpec } from '../metadata/partition-spec.ts'
-import { fieldsById, type SchemaField } from '../metadata/schema.ts'
-import { isNested, type Field, type PrimitiveType } from '../metadata/type.ts'
+import { transformText, type PartitionSpec } from '../schema/partition-spec.ts'
+import { fieldsById, type SchemaField } from '../schema/schema.ts'
+import { isNested, type Field, type PrimitiveType } from '../schema/type.ts'
 import { plainValue, type Row } from '../parquet/write-values.ts'
 import { valueFromJson } from '../values/json-value.ts'
 import { applyTransform } from '../values/transform.ts'
 import type { Value } from '../values/value.ts'
-import { partitionKey } from '../scan/delete-index.ts'
+import { partitionKey } from '../manifests/partition-key.ts'
 
 /** Tells the partition of rows: its number, in the order that partitions are first seen. */
 export function router(

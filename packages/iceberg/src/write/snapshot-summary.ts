@@ -1,6 +1,6 @@
 import type { ContentFile } from '../manifests/content-file.ts'
 import type { Snapshot, SnapshotOperation } from '../metadata/snapshot.ts'
-import { partitionKey } from '../scan/delete-index.ts'
+import { partitionKey } from '../manifests/partition-key.ts'
 
 interface Counts {
   dataFiles: number

@@ -1,5 +1,5 @@
-import type { SortOrder } from '../metadata/sort-order.ts'
-import type { Field } from '../metadata/type.ts'
+import type { SortOrder } from '../schema/sort-order.ts'
+import type { Field } from '../schema/type.ts'
 import { newRows, type RowKey } from '../parquet/load-rows.ts'
 import { applyTransform, transformedType } from '../values/transform.ts'
 import { columnReader } from './route-rows.ts'

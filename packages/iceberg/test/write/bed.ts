@@ -8,7 +8,6 @@ import {
   HadoopCatalog,
   manifestsOf,
   readManifest,
-  scanRows,
   type Field,
   type ManifestEntry,
   type NewTable,
@@ -47,7 +46,7 @@ export function bed() {
     },
     rows: async (table: Table, options: ScanOptions = {}): Promise<ScannedRow[]> => {
       const rows: ScannedRow[] = []
-      for await (const batch of scanRows(table.loaded, { ...options, duckDb: present(duckdb) })) rows.push(...batch)
+      for await (const batch of table.scan(options)) rows.push(...batch)
       return rows
     },
   }

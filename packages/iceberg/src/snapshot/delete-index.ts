@@ -1,6 +1,6 @@
 import { IcebergError } from '../errors.ts'
-import type { ContentFile, ManifestEntry, PartitionValues } from '../manifests/content-file.ts'
-import { viewOf } from '../values/bytes.ts'
+import type { ContentFile, ManifestEntry } from '../manifests/content-file.ts'
+import { partitionKey } from '../manifests/partition-key.ts'
 import { onlyPath, type AppliedDeletes, type Delete } from './delete.ts'
 import { KeptDeletes, type DeletePartition } from './kept-deletes.ts'
 import { PathIndex } from './path-index.ts'
@@ -12,8 +12,6 @@ import { PathIndex } from './path-index.ts'
 //   not lower than the file's. Deletes of the same commit apply.
 // - equality deletes: to files of the same spec and partition, or to every file when their spec is unpartitioned, if
 //   their sequence number is higher than the file's. Deletes of the same commit do not apply.
-
-export { deletePathId, deletePositionId, onlyPath, type AppliedDeletes, type Delete } from './delete.ts'
 
 const noDeletes: AppliedDeletes = { positions: [], equality: [] }
 
@@ -118,15 +116,4 @@ export class DeleteIndex {
     this.#shared.set(number, new WeakRef(made))
     return made
   }
-}
-
-/** One text for each partition of each spec. Null is a value of its own, NaN equals NaN, and -0.0 is not 0.0. */
-export function partitionKey(specId: number, partition: PartitionValues): string {
-  const texts = partition.map((value) => {
-    if (value === null) return 'null'
-    if (value instanceof Uint8Array) return `x${viewOf(value).toString('hex')}`
-    if (Object.is(value, -0)) return '-0'
-    return typeof value === 'string' ? JSON.stringify(value) : String(value)
-  })
-  return `${specId}:${texts.join(',')}`
 }

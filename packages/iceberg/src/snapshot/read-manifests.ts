@@ -4,7 +4,7 @@ import type { ManifestFile } from '../manifests/manifest-file.ts'
 import type { PartitionTypeField } from '../manifests/partition-type.ts'
 import { manifestBatches } from '../manifests/read-manifest.ts'
 import type { Storage } from '../storage/storage.ts'
-import { mapOrdered } from './ordered.ts'
+import { mapOrdered } from '../storage/ordered.ts'
 
 /** Bytes of manifests that wait to be decoded. A manifest that is larger is read alone. */
 const maxWaitingBytes = 16 * 1024 * 1024

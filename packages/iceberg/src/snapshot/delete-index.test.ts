@@ -2,7 +2,8 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
 import type { ContentFile, ManifestEntry } from '../manifests/content-file.ts'
-import { DeleteIndex, deletePathId } from './delete-index.ts'
+import { deletePathId } from './delete.ts'
+import { DeleteIndex } from './delete-index.ts'
 
 const base: ContentFile = {
   content: 'position-deletes',

@@ -1,21 +1,24 @@
-import type { Catalog, LoadedTable, NewTable, TableIdentifier } from '../catalogs/catalog.ts'
-import { commitTable, type BuiltCommit, type CommitOptions } from '../commit/index.ts'
-import { IcebergError } from '../errors.ts'
-import type { ContentFile, ManifestEntry } from '../manifests/content-file.ts'
-import { partitionSpecUpdates, type PartitionChange } from '../metadata/evolve-partition-spec.ts'
-import { schemaUpdates, type SchemaChange } from '../metadata/evolve-schema.ts'
-import { sortOrderUpdates, type SortColumn } from '../metadata/evolve-sort-order.ts'
-import type { Snapshot } from '../metadata/snapshot.ts'
-import { currentSnapshot, mainBranch, type FormatVersion, type TableMetadata } from '../metadata/table-metadata.ts'
-import { DuckDb } from '../parquet/duckdb.ts'
-import { PositionSet } from '../puffin/position-set.ts'
-import { buildSnapshot, type SnapshotChange } from './build-snapshot.ts'
-import { assertReachAll, writeEqualityDeletes } from './equality-deletes.ts'
-import { removal, type Replaced } from './overwrite.ts'
-import { positionDeletes, type Positions } from './position-deletes.ts'
-import { dropRef, moveBranch, sameTable, setRef, type Changes, type Retention } from './refs.ts'
-import { removeFiles } from './remove-files.ts'
-import { writeDataFiles, type Rows, type WriteFilesOptions } from './write-files.ts'
+import type { Catalog, LoadedTable, NewTable, TableIdentifier } from './catalogs/catalog.ts'
+import { commitTable, type BuiltCommit, type CommitOptions } from './commit/index.ts'
+import { IcebergError } from './errors.ts'
+import { tableFacts, type FactsOptions, type TableFacts } from './facts/table-facts.ts'
+import type { ContentFile, ManifestEntry } from './manifests/content-file.ts'
+import { partitionSpecUpdates, type PartitionChange } from './metadata/evolve-partition-spec.ts'
+import { schemaUpdates, type SchemaChange } from './metadata/evolve-schema.ts'
+import { sortOrderUpdates, type SortColumn } from './metadata/evolve-sort-order.ts'
+import type { Snapshot } from './metadata/snapshot.ts'
+import { dropRef, moveBranch, sameTable, setRef, type Changes, type Retention } from './metadata/refs.ts'
+import { currentSnapshot, mainBranch, type FormatVersion, type TableMetadata } from './metadata/table-metadata.ts'
+import { DuckDb } from './parquet/duckdb.ts'
+import { PositionSet } from './puffin/position-set.ts'
+import type { ScannedRow } from './scan/row-value.ts'
+import { scanRows, type ScanOptions } from './scan/rows.ts'
+import { buildSnapshot, type SnapshotChange } from './write/build-snapshot.ts'
+import { assertReachAll, writeEqualityDeletes } from './write/equality-deletes.ts'
+import { removal, type Replaced } from './write/overwrite.ts'
+import { positionDeletes, type Positions } from './write/position-deletes.ts'
+import { removeFiles } from './write/remove-files.ts'
+import { writeDataFiles, type Rows, type WriteFilesOptions } from './write/write-files.ts'
 
 export interface OpenTableOptions {
   /** Writes and reads rows. Default: one of its own, opened when it is needed and closed with the table. */
@@ -50,7 +53,7 @@ export async function createTable(
 }
 
 /**
- * A table to write to. Every change is one commit, made anew on the fresh table when another came first, and throws
+ * The front door of a table. Every change is one commit, made anew on the fresh table when another came first, and throws
  * when it was not applied (what it wrote is removed then) or when that is unknown (`commit_unknown`).
  */
 export class Table {
@@ -82,6 +85,16 @@ export class Table {
   async close(): Promise<void> {
     await (await this.#ownDuckDb)?.close()
     this.#ownDuckDb = undefined
+  }
+
+  /** Streams the live rows in batches and in no order, with the table's own DuckDB unless another is given. */
+  async *scan(options: ScanOptions = {}): AsyncGenerator<ScannedRow[]> {
+    yield* scanRows(this.#loaded, { duckDb: await this.#duckdb(), ...options })
+  }
+
+  /** Returns what the metadata and the manifests tell of the table's health. */
+  async facts(options: FactsOptions = {}): Promise<TableFacts> {
+    return await tableFacts(this.#loaded, options)
   }
 
   /** Adds rows. Nothing is committed when there are none. */

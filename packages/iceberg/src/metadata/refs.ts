@@ -1,8 +1,8 @@
 import { IcebergError } from '../errors.ts'
-import { isAncestor } from '../metadata/ancestry.ts'
-import type { Snapshot, SnapshotRef } from '../metadata/snapshot.ts'
-import { findSnapshot, mainBranch, type TableMetadata } from '../metadata/table-metadata.ts'
-import type { MetadataRequirement, MetadataUpdate } from '../metadata/update.ts'
+import { isAncestor } from './ancestry.ts'
+import type { Snapshot, SnapshotRef } from './snapshot.ts'
+import { findSnapshot, mainBranch, type TableMetadata } from './table-metadata.ts'
+import type { MetadataRequirement, MetadataUpdate } from './update.ts'
 
 /** How long a branch or tag, and the snapshots of a branch, are kept; what is left out is the table's default. */
 export interface Retention {

@@ -4,7 +4,7 @@ import type { ManifestFile } from '../manifests/manifest-file.ts'
 import { partitionTypesOf, type PartitionTypeField } from '../manifests/partition-type.ts'
 import { manifestPartitionType, readManifest, type ReadManifestOptions } from '../manifests/read-manifest.ts'
 import type { Snapshot } from '../metadata/snapshot.ts'
-import { manifestsOf as manifestsOfSnapshot } from '../scan/plan.ts'
+import { manifestsOf as manifestsOfSnapshot } from './manifests-of.ts'
 
 /** The manifests of a snapshot; none of a table without one. */
 export async function manifestsOf(table: LoadedTable, snapshot: Snapshot | undefined): Promise<ManifestFile[]> {

@@ -1,5 +1,5 @@
 import { IcebergError } from '../errors.ts'
-import type { Schema } from '../metadata/schema.ts'
+import type { Schema } from '../schema/schema.ts'
 import type { Snapshot } from '../metadata/snapshot.ts'
 import { findSnapshot, mainBranch, schemaOf, type TableMetadata } from '../metadata/table-metadata.ts'
 

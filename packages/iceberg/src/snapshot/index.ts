@@ -1,0 +1,3 @@
+export type { AppliedDeletes, Delete } from './delete.ts'
+export { manifestsOf, type ScannedTable } from './manifests-of.ts'
+export type { SnapshotChoice } from './snapshot-of.ts'
