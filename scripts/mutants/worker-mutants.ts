@@ -7,6 +7,14 @@ const signals = workerTest('signals')
 
 export const mutants: readonly Mutant[] = [
   {
+    name: 'a place that a stale message filled, and whose end the fetcher does not hear of',
+    file: `${worker}/worker.ts`,
+    find: 'freed: () => this.#fetcher.freed(),',
+    replace: 'freed: () => {},',
+    tests: [`${worker}/worker.test.ts`],
+    by: 'claims from a queue that was announced',
+  },
+  {
     name: 'a parent that closes and tells nobody that its slot is free',
     file: 'packages/engine/src/lifecycle/close.ts',
     find: 'if (slotKey !== null) slotFreed(queue)',

@@ -14,6 +14,8 @@ export interface PushedPorts {
   look: (queue: string) => void
   /** Tells others of jobs that are due but have no handler here. */
   passOn: (jobIds: readonly string[]) => Promise<void>
+  /** Places that were spoken for are free again: the jobs were somebody else's. */
+  freed: () => void
 }
 
 interface Asked {
@@ -88,6 +90,7 @@ export class PushedClaims {
         decide(attempts.delete(jobId) ? 'claimed' : 'not_claimed')
       }
       this.freed()
+      this.#ports.freed()
     }
     this.#asking = undefined
   }

@@ -4,7 +4,9 @@ import { openBed, submitted, work, type Bed } from '../../test/bed.ts'
 import type { PausePoint } from '../database/database.ts'
 import type { Engine } from '../engine.ts'
 import { operation, type Run } from '../operation.ts'
+import type { WakeUpTransport } from '../wake.ts'
 import type { WorkOptions } from './options.ts'
+import type { WakeUpListener } from './wake-up.ts'
 
 let handler: (run: Run<Record<string, unknown>>) => Promise<unknown> = async () => null
 const handled = operation('handled', {
@@ -59,6 +61,47 @@ describe('a worker', () => {
     await ended(1000)
     await worker.stop()
     expect(ran.toSorted((a, b) => Number(a) - Number(b))).toEqual(Array.from({ length: 1000 }, (_, n) => n))
+  })
+
+  test('claims from a queue that was announced while jobs of others filled its places', async () => {
+    let listener: WakeUpListener | undefined
+    const wakeUp: WakeUpTransport = {
+      open: async () => ({
+        namesJobs: true,
+        send: async () => {},
+        listen: () => ({
+          start: async (_queues, _concurrency, given) => {
+            listener = given
+          },
+          stop: async () => {},
+        }),
+        close: async () => {},
+      }),
+    }
+    let held = 0
+    const { gate, letGo } = closedGate()
+    const pausePoint: PausePoint = async ({ statement }) => {
+      if (statement !== 'claim') return
+      held += 1
+      await gate
+    }
+    const engine = await bed.open({ operations: [handled], wakeUp }, { pausePoint })
+    let ran = 0
+    handler = async () => {
+      ran += 1
+    }
+    const worker = start({ concurrency: 2, pollMs: 3_600_000, sweepMs: 3_600_000 }, engine)
+    await expect.poll(() => listener, { timeout: 10_000 }).toBeDefined()
+    const answers = ['1', '2'].map((digit) => listener?.onJob(digit.repeat(32), 'default'))
+    await expect.poll(() => held, { timeout: 10_000 }).toBe(1)
+    await submitted(engine.submit(handled, {}))
+    listener?.onWake('default')
+    letGo()
+    expect(await Promise.all(answers)).toEqual(['not_claimed', 'not_claimed'])
+    await ended(1)
+    expect(ran).toBe(1)
+    await worker.stop()
+    await engine.close()
   })
 
   test('at a long queue sends one claim behind another, and no third', async () => {

@@ -91,6 +91,7 @@ export class Worker {
         accept: (attempt, claimedAt) => this.#accept([attempt], claimedAt, 'now'),
         look: (queue) => this.#fetcher.look([queue]),
         passOn: (jobIds) => ports.passOn(jobIds, this.#operationNames),
+        freed: () => this.#fetcher.freed(),
       },
       logger,
     )

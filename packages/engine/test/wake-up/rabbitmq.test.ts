@@ -133,7 +133,7 @@ describe.runIf(hasRabbitMq())('wake-ups over RabbitMQ', () => {
       await bed.engine.submitMany(one, items)
       await expect.poll(() => ran.length, { timeout: 60_000 }).toBe(12_000)
       await expect.poll(messages, soon).toBe(0)
-    })
+    }, 90_000)
 
     test('a worker claims no more than it has room for', async () => {
       await start({ concurrency: 2 })
