@@ -2,6 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test, vi } from 'vitest'
 import { icebergErrorCodes, plainTypeNames, Table, unreadableTypes, unwritableTypes, type Type } from '../src/index.ts'
+import { tableProperties } from '../src/properties.ts'
 
 const page = readFileSync(fileURLToPath(new URL('../../../docs/guides/iceberg.md', import.meta.url)), 'utf8')
 
@@ -63,6 +64,19 @@ test('the table of codes is that of the code, and what is refused has a code of 
   const listed = tableOf('Errors').map(([code, meaning]) => [unquoted(code), meaning])
   expect(Object.fromEntries(listed)).toEqual(icebergErrorCodes)
   for (const [what, code] of tableOf('What is refused')) expect(icebergErrorCodes, what).toHaveProperty(unquoted(code))
+})
+
+test('the table of properties has every property with its default', () => {
+  const listed = tableOf('Table properties').map(([key, otherwise]) => [unquoted(key), unquoted(otherwise)])
+  const expected = Object.values(tableProperties).map(({ key, default: otherwise }) => [
+    key,
+    String(otherwise ?? 'none'),
+  ])
+  expect(Object.fromEntries(listed)).toEqual({
+    ...Object.fromEntries(expected),
+    'history.expire.max-ref-age-ms': 'for ever',
+    'write.metadata.metrics.column.<path>': 'none',
+  })
 })
 
 test('the table of calls names every one that a table has', () => {

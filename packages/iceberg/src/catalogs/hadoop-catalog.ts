@@ -2,6 +2,7 @@ import { IcebergError } from '../errors.ts'
 import { createTableMetadata } from '../metadata/create-table-metadata.ts'
 import { parseTableMetadata, serializeTableMetadata } from '../metadata/metadata-file.ts'
 import type { TableMetadata } from '../metadata/table-metadata.ts'
+import { propertyOf, tableProperties } from '../properties.ts'
 import { below, locationKey, parseLocation } from '../storage/location.ts'
 import { RoutedStorage } from '../storage/storage-for.ts'
 import type { FolderStorage } from '../storage/storage.ts'
@@ -312,12 +313,12 @@ export class HadoopCatalog implements Catalog {
 
 /** What a table in folders may not say or change. */
 function propertyProblem(next: TableMetadata, base: TableMetadata | undefined): string | undefined {
-  if ('write.metadata.path' in next.properties)
+  if (propertyOf(next, tableProperties.metadataPath) !== undefined)
     return 'keeps metadata in the folder of its table: remove write.metadata.path'
   if (base !== undefined && base.location !== next.location)
     return 'finds tables by their path: a location cannot change'
   const codec = (metadata: TableMetadata | undefined): string =>
-    (metadata?.properties['write.metadata.compression-codec'] ?? 'none').toLowerCase()
+    propertyOf(metadata ?? { properties: {} }, tableProperties.metadataCodec)
   if (codec(next) !== codec(base)) return 'cannot change how metadata is compressed (write.metadata.compression-codec)'
   return undefined
 }

@@ -6,6 +6,7 @@ import { checkRequirements } from '../metadata/requirements.ts'
 import type { TableMetadata } from '../metadata/table-metadata.ts'
 import type { MetadataUpdate } from '../metadata/update.ts'
 import { assertWritable } from '../metadata/validate.ts'
+import { propertyOf, tableProperties } from '../properties.ts'
 import { below, fileName } from '../storage/location.ts'
 import type { Storage } from '../storage/storage.ts'
 import { conflict, type CommitRequest, type CommitResult, type LoadedTable } from './catalog.ts'
@@ -61,7 +62,7 @@ export function isResult(made: TableMetadata | CommitResult): made is CommitResu
 
 /** Where the next metadata file of a table goes: `00003-<uuid>.metadata.json` after `00002-….metadata.json`. */
 export function nextMetadataLocation(metadata: TableMetadata, previousLocation: string | undefined): string {
-  const folder = metadata.properties['write.metadata.path'] ?? below(metadata.location, 'metadata')
+  const folder = propertyOf(metadata, tableProperties.metadataPath) ?? below(metadata.location, 'metadata')
   const version = previousLocation === undefined ? 0 : versionOf(previousLocation) + 1
   const extension = metadataFileExtension(metadata.properties)
   return below(folder, `${String(version).padStart(5, '0')}-${randomUUID()}${extension}`)
@@ -75,7 +76,7 @@ function versionOf(location: string): number {
 
 /** After a commit: the files that fell off the metadata log, if the table wants them deleted. Never fails. */
 export async function deleteDropped(storage: Storage, previous: TableMetadata, next: TableMetadata): Promise<void> {
-  if (next.properties['write.metadata.delete-after-commit.enabled'] !== 'true') return
+  if (!propertyOf(next, tableProperties.deleteMetadataAfterCommit)) return
   // What stays is litter that orphan removal finds.
   await storage.delete(droppedMetadataFiles(previous, next)).catch(() => {})
 }

@@ -1,4 +1,4 @@
-import type { TableMetadata } from '../metadata/table-metadata.ts'
+import { propertyOf, tableProperties, type HasProperties } from '../properties.ts'
 
 /** How often something is tried again, and how long it waits in between. */
 export interface Backoff {
@@ -16,30 +16,22 @@ export interface RetrySettings extends Backoff {
   readonly statusCheck: Backoff
 }
 
-const retryDefaults: Backoff = { retries: 4, minWaitMs: 100, maxWaitMs: 60_000, totalMs: 1_800_000 }
-const statusCheckDefaults: Backoff = { retries: 3, minWaitMs: 1000, maxWaitMs: 60_000, totalMs: 1_800_000 }
-
-export function retrySettingsOf(metadata: Pick<TableMetadata, 'properties'>): RetrySettings {
+export function retrySettingsOf(metadata: HasProperties): RetrySettings {
   return {
-    ...backoffOf(metadata, 'commit.retry', retryDefaults),
-    statusCheck: backoffOf(metadata, 'commit.status-check', statusCheckDefaults),
+    retries: propertyOf(metadata, tableProperties.commitRetries),
+    minWaitMs: propertyOf(metadata, tableProperties.commitMinWaitMs),
+    maxWaitMs: propertyOf(metadata, tableProperties.commitMaxWaitMs),
+    totalMs: propertyOf(metadata, tableProperties.commitTotalMs),
+    statusCheck: {
+      retries: propertyOf(metadata, tableProperties.statusCheckRetries),
+      minWaitMs: propertyOf(metadata, tableProperties.statusCheckMinWaitMs),
+      maxWaitMs: propertyOf(metadata, tableProperties.statusCheckMaxWaitMs),
+      totalMs: propertyOf(metadata, tableProperties.statusCheckTotalMs),
+    },
   }
 }
 
-function backoffOf({ properties }: Pick<TableMetadata, 'properties'>, prefix: string, defaults: Backoff): Backoff {
-  const number = (key: string, otherwise: number): number => {
-    const value = Number(properties[`${prefix}.${key}`] ?? otherwise)
-    return Number.isFinite(value) && value >= 0 ? value : otherwise
-  }
-  return {
-    retries: number('num-retries', defaults.retries),
-    minWaitMs: number('min-wait-ms', defaults.minWaitMs),
-    maxWaitMs: number('max-wait-ms', defaults.maxWaitMs),
-    totalMs: number('total-timeout-ms', defaults.totalMs),
-  }
-}
-
-export const defaultRetrySettings: RetrySettings = { ...retryDefaults, statusCheck: statusCheckDefaults }
+export const defaultRetrySettings = retrySettingsOf({ properties: {} })
 
 /**
  * The pause after a failed try, 1 being the first: doubled each time, up to the longest. Between half of it and all of

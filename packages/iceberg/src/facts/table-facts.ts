@@ -8,6 +8,7 @@ import { partitionTypesOf } from '../manifests/partition-type.ts'
 import { manifestsOf } from '../snapshot/live-files.ts'
 import { partitionPath } from '../manifests/partition-path.ts'
 import { assertBranch } from '../metadata/refs.ts'
+import { propertyOf, tableProperties } from '../properties.ts'
 import { Fragmentation, type FragmentedPartition } from './fragmentation.ts'
 
 export interface FactsOptions {
@@ -86,8 +87,7 @@ const steps = [1, 8, 32, 64, 128, 256, 512, 1024].map((size) => size * mebibyte)
  */
 export async function tableFacts(table: LoadedTable, options: FactsOptions = {}): Promise<TableFacts> {
   const { metadata } = table
-  const target =
-    options.targetFileBytes ?? Number(metadata.properties['write.target-file-size-bytes'] ?? 512 * mebibyte)
+  const target = options.targetFileBytes ?? propertyOf(metadata, tableProperties.targetFileBytes)
   const counted = new Counted(target * (options.smallFileShare ?? 0.75))
   const fragmentation = new Fragmentation(options.maxPartitions ?? 100_000)
   const { branch = mainBranch } = options
@@ -190,7 +190,7 @@ function snapshotFacts(metadata: TableMetadata): TableFacts['snapshots'] {
 }
 
 function manifestFacts(metadata: TableMetadata, manifests: readonly ManifestFile[]): TableFacts['manifests'] {
-  const target = Number(metadata.properties['commit.manifest.target-size-bytes'] ?? 8 * mebibyte)
+  const target = propertyOf(metadata, tableProperties.manifestTargetBytes)
   const small = manifests.filter((manifest) => manifest.manifestLength < target / 2)
   // Only manifests of one spec and one kind can become one.
   const kinds = new Map<string, { count: number; bytes: number }>()

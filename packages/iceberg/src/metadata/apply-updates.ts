@@ -1,4 +1,5 @@
 import { IcebergError } from '../errors.ts'
+import { propertyOf, tableProperties } from '../properties.ts'
 import {
   addSchema,
   addSortOrder,
@@ -20,8 +21,6 @@ import {
 import { type Draft, updateInvalid } from './draft.ts'
 import type { TableMetadata } from './table-metadata.ts'
 import type { MetadataUpdate } from './update.ts'
-
-const maxMetadataLogDefault = 100
 
 export interface ApplyUpdatesOptions {
   /** The present time; the new metadata is never dated before the old. */
@@ -72,8 +71,7 @@ function joinedRemovals(updates: readonly MetadataUpdate[]): MetadataUpdate[] {
 
 /** How many earlier metadata files the log keeps (`write.metadata.previous-versions-max`, at least 1). */
 function metadataLogLength(properties: Readonly<Record<string, string>>): number {
-  const length = Number(properties['write.metadata.previous-versions-max'] ?? maxMetadataLogDefault)
-  return Number.isInteger(length) ? Math.max(1, length) : maxMetadataLogDefault
+  return Math.max(1, Math.floor(propertyOf({ properties }, tableProperties.previousMetadataMax)))
 }
 
 /** The metadata files that `next` no longer mentions: to be deleted if the table says so, after the commit. */

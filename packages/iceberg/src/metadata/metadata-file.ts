@@ -1,5 +1,6 @@
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { parseJson, stringifyJson } from '../json/json.ts'
+import { propertyOf, tableProperties } from '../properties.ts'
 import type { TableMetadata } from './table-metadata.ts'
 import { tableMetadataFromJson, tableMetadataToJson } from './table-metadata-json.ts'
 
@@ -26,6 +27,5 @@ function isGzipMetadata(location: string): boolean {
 
 /** What follows the version in a metadata file's name, by the table's `write.metadata.compression-codec`. */
 export function metadataFileExtension(properties: Readonly<Record<string, string>>): string {
-  const codec = (properties['write.metadata.compression-codec'] ?? 'none').toLowerCase()
-  return codec === 'gzip' ? '.gz.metadata.json' : '.metadata.json'
+  return propertyOf({ properties }, tableProperties.metadataCodec) === 'gzip' ? '.gz.metadata.json' : '.metadata.json'
 }

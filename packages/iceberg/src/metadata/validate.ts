@@ -1,4 +1,5 @@
 import { IcebergError } from '../errors.ts'
+import { propertyOf, tableProperties } from '../properties.ts'
 import { transformText } from '../schema/partition-spec.ts'
 import { childrenOf, fieldsById } from '../schema/schema.ts'
 import type { Schema } from '../schema/schema.ts'
@@ -65,7 +66,7 @@ function checkSnapshots(metadata: TableMetadata, fail: (message: string) => neve
  * transform it does not know.
  */
 export function assertWritable(metadata: TableMetadata): void {
-  if (metadata.properties['encryption.key-id'] !== undefined) {
+  if (propertyOf(metadata, tableProperties.encryptionKeyId) !== undefined) {
     throw new IcebergError(
       'metadata_unsupported',
       `The table at ${metadata.location} is encrypted (encryption.key-id is set); this package cannot write to it`,

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { compareValues } from '../values/compare.ts'
 import { valueFromBytes } from '../values/binary.ts'
 import { lowerBound, upperBound } from './bounds.ts'
-import { metricsModes, parseMetricsMode } from './metrics-modes.ts'
+import { metricsModes } from './metrics-modes.ts'
 
 const string = { type: 'string' } as const
 const cut = (length: number) => ({ mode: 'truncate', length }) as const
@@ -55,8 +55,6 @@ test('bounds of any texts are around them', () => {
 })
 
 test('modes come from the properties: per column, default, and only so many columns without one', () => {
-  expect(parseMetricsMode('TRUNCATE(3)')).toEqual({ mode: 'truncate', length: 3 })
-  expect(() => parseMetricsMode('truncate(0)')).toThrow('is not a metrics mode')
   const fields = Array.from({ length: 120 }, (_, n) => ({
     id: n + 1,
     name: `c${n + 1}`,

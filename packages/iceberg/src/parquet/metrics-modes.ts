@@ -1,23 +1,11 @@
-import { IcebergError } from '../errors.ts'
+import { columnMetrics, propertyOf, tableProperties, type MetricsMode } from '../properties.ts'
 import { childrenOf, fieldsById, type Schema } from '../schema/schema.ts'
 import { isNested, type Field } from '../schema/type.ts'
 import type { SortField, SortOrder } from '../schema/sort-order.ts'
 
-/** What is kept of a column in manifests; `truncate` cuts texts and binaries to so many code points or bytes. */
-export type MetricsMode =
-  { readonly mode: 'none' | 'counts' | 'full' } | { readonly mode: 'truncate'; readonly length: number }
+export type { MetricsMode } from '../properties.ts'
 
 const defaultMode: MetricsMode = { mode: 'truncate', length: 16 }
-const prefix = 'write.metadata.metrics.'
-
-/** Reads a mode as table properties spell it: none, counts, truncate(16), full. */
-export function parseMetricsMode(text: string): MetricsMode {
-  const mode = text.trim().toLowerCase()
-  if (mode === 'none' || mode === 'counts' || mode === 'full') return { mode }
-  const length = Number(/^truncate\((\d+)\)$/.exec(mode)?.[1] ?? 0)
-  if (length > 0) return { mode: 'truncate', length }
-  throw new IcebergError('metadata_invalid', `"${text}" is not a metrics mode: use none, counts, truncate(16) or full`)
-}
 
 /**
  * The mode of every column, by the table's properties. Without a default of its own a table keeps metrics of its first
@@ -28,16 +16,15 @@ export function metricsModes(
   properties: Readonly<Record<string, string>>,
   sortOrder?: SortOrder,
 ): Map<number, MetricsMode> {
-  const explicit = properties[`${prefix}default`]
-  const limit = Number(properties[`${prefix}max-inferred-column-defaults`] ?? 100)
+  const explicit = propertyOf({ properties }, tableProperties.metricsDefault)
+  const limit = propertyOf({ properties }, tableProperties.metricsMaxInferredColumns)
   const inferred = explicit === undefined ? firstColumns(schema, limit) : undefined
-  const base = explicit === undefined ? defaultMode : parseMetricsMode(explicit)
+  const base = explicit ?? defaultMode
   const sorted = new Set(sortOrder?.fields.filter(keepsOrder).map((field) => field.sourceId))
   const modes = new Map<number, MetricsMode>()
   for (const field of fieldsById(schema).values()) {
     if (isNested(field.type)) continue
-    const given = properties[`${prefix}column.${field.path.join('.')}`]
-    modes.set(field.id, given === undefined ? modeOf(field.id) : parseMetricsMode(given))
+    modes.set(field.id, propertyOf({ properties }, columnMetrics(field.path)) ?? modeOf(field.id))
   }
   return modes
 

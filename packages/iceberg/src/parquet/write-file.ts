@@ -1,6 +1,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { IcebergError } from '../errors.ts'
 import type { Field } from '../schema/type.ts'
+import { propertyOf, tableProperties } from '../properties.ts'
 import { explained, sqlText } from './duckdb.ts'
 import { fileMetrics, type FileMetrics } from './file-metrics.ts'
 import type { MetricsMode } from './metrics-modes.ts'
@@ -55,15 +56,15 @@ const codecs: Readonly<Record<string, string>> = {
 }
 
 function compression(properties: Readonly<Record<string, string>>): string[] {
-  const name = properties['write.parquet.compression-codec'] ?? 'zstd'
-  const codec = codecs[name.toLowerCase()]
+  const name = propertyOf({ properties }, tableProperties.parquetCodec)
+  const codec = codecs[name]
   if (codec === undefined) {
     throw new IcebergError(
       'metadata_unsupported',
       `write.parquet.compression-codec is ${name}, which cannot be written: use ${Object.keys(codecs).join(', ')}`,
     )
   }
-  const level = properties['write.parquet.compression-level']
+  const level = propertyOf({ properties }, tableProperties.parquetCompressionLevel)
   if (codec !== 'zstd' || level === undefined || !/^\d+$/.test(level)) return [`compression ${codec}`]
   return [`compression ${codec}`, `compression_level ${level}`]
 }
@@ -73,8 +74,8 @@ function compression(properties: Readonly<Record<string, string>>): string[] {
  * are divided by what a row is likely to take: the groups are about as large, not exactly.
  */
 function rowGroups({ properties, fields }: WriteFileOptions): string[] {
-  const bytes = Number(properties['write.parquet.row-group-size-bytes'] ?? 0)
-  if (!(bytes > 0)) return []
+  const bytes = propertyOf({ properties }, tableProperties.parquetRowGroupBytes)
+  if (bytes === 0) return []
   const rowBytes = fields.reduce((sum, field) => sum + likelyBytes(field), 0)
   return [`row_group_size ${Math.min(10_000_000, Math.max(2048, Math.floor(bytes / Math.max(1, rowBytes))))}`]
 }

@@ -3,6 +3,7 @@ import { IcebergError } from '../errors.ts'
 import type { ContentFile } from '../manifests/content-file.ts'
 import { parseNameMapping, type MappedField } from '../schema/name-mapping.ts'
 import type { Field } from '../schema/type.ts'
+import { propertyOf, tableProperties } from '../properties.ts'
 import { DuckDb, execute, sqlName, type DuckDbOptions } from '../parquet/duckdb.ts'
 import { readFooter, type ParquetFooter } from '../parquet/footer.ts'
 import { withFieldIds, type ParquetColumn } from '../parquet/parquet-column.ts'
@@ -85,7 +86,7 @@ export class TableReader {
     this.#staging = parts.staging
     this.#signal = signal
     this.#closing = closing
-    const mapping = parts.table.metadata.properties['schema.name-mapping.default']
+    const mapping = propertyOf(parts.table.metadata, tableProperties.nameMapping)
     this.#mapping = mapping === undefined ? undefined : parseNameMapping(mapping)
     const schemas = parts.table.metadata.schemas.toSorted((a, b) => b.schemaId - a.schemaId)
     this.#deletes = new DeleteTables({

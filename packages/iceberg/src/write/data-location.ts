@@ -1,30 +1,31 @@
 import { randomUUID } from 'node:crypto'
 import { IcebergError } from '../errors.ts'
 import type { TableMetadata } from '../metadata/table-metadata.ts'
+import { propertyOf, tableProperties } from '../properties.ts'
 import { below } from '../storage/location.ts'
 import { murmur3 } from '../values/murmur3.ts'
 
 /** Where a new file of rows goes, by the table's properties. `partition` is its folders, empty when there are none. */
 export function newDataLocation(metadata: TableMetadata, partition: string, extension = '.parquet'): string {
-  const { properties, location } = metadata
-  const provider = properties['write.location-provider.impl']
+  const { location } = metadata
+  const provider = propertyOf(metadata, tableProperties.locationProvider)
   if (provider !== undefined) {
     throw new IcebergError(
       'metadata_unsupported',
-      `The table at ${location} names its files by ${provider} (write.location-provider.impl), which only Java can run; ` +
+      `The table at ${location} names its files by ${provider} (${tableProperties.locationProvider.key}), which only Java can run; ` +
         'this package cannot write to it',
     )
   }
   const folder =
-    properties['write.data.path'] ??
-    properties['write.object-storage.path'] ??
-    properties['write.folder-storage.path'] ??
+    propertyOf(metadata, tableProperties.dataPath) ??
+    propertyOf(metadata, tableProperties.objectStoragePath) ??
+    propertyOf(metadata, tableProperties.folderStoragePath) ??
     below(location, 'data')
   const name = `00000-0-${randomUUID()}-00001${extension}`
-  if (properties['write.object-storage.enabled'] !== 'true') {
+  if (!propertyOf(metadata, tableProperties.objectStorageEnabled)) {
     return partition === '' ? below(folder, name) : below(folder, partition, name)
   }
-  const withFolders = partition !== '' && properties['write.object-storage.partitioned-paths'] !== 'false'
+  const withFolders = partition !== '' && propertyOf(metadata, tableProperties.objectStoragePartitionedPaths)
   const file = withFolders ? `${partition}/${name}` : name
   return withFolders || partition === ''
     ? below(folder, ...entropy(file), file)
@@ -39,5 +40,5 @@ function entropy(file: string): string[] {
 
 /** A new file in the table's metadata folder. */
 export function metadataLocationOf(metadata: TableMetadata, name: string): string {
-  return below(metadata.properties['write.metadata.path'] ?? below(metadata.location, 'metadata'), name)
+  return below(propertyOf(metadata, tableProperties.metadataPath) ?? below(metadata.location, 'metadata'), name)
 }

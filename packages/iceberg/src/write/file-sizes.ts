@@ -1,13 +1,13 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { IcebergError } from '../errors.ts'
 import type { FileContent } from '../manifests/content-file.ts'
 import type { TableMetadata } from '../metadata/table-metadata.ts'
 import type { Field } from '../schema/type.ts'
 import { explained } from '../parquet/duckdb.ts'
 import { newRows } from '../parquet/load-rows.ts'
 import { writeParquetFile, type WriteFileOptions } from '../parquet/write-file.ts'
+import { propertyOf, tableProperties } from '../properties.ts'
 import { temporaryFolder } from '../storage/temporary-folder.ts'
 
 // Only a written file tells how small its rows become. So rows whose plain values fit into the target go into one file
@@ -22,14 +22,9 @@ const runRows = 2048
 const leastRows = 1000
 
 /** How large a table wants its files. */
-export function targetFileBytes({ properties, location }: TableMetadata, content: FileContent): number {
-  const [name, otherwise] =
-    content === 'data'
-      ? ['write.target-file-size-bytes', 512 * 1024 * 1024]
-      : ['write.delete.target-file-size-bytes', 64 * 1024 * 1024]
-  const bytes = Number(properties[name] ?? otherwise)
-  if (bytes > 0) return bytes
-  throw new IcebergError('metadata_invalid', `${name} of the table at ${location} is not a number of bytes`)
+export function targetFileBytes(metadata: TableMetadata, content: FileContent): number {
+  const { targetFileBytes: ofData, targetDeleteFileBytes: ofDeletes } = tableProperties
+  return propertyOf(metadata, content === 'data' ? ofData : ofDeletes)
 }
 
 export interface PartSize {
