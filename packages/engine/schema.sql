@@ -169,7 +169,7 @@ CREATE UNIQUE INDEX live_jobs_one_active_per_dedup_key ON fencepost.live_jobs US
 CREATE UNIQUE INDEX live_jobs_one_running_per_slot ON fencepost.live_jobs USING btree (slot_key) WHERE ((status = 'running'::text) AND (slot_key IS NOT NULL));
 CREATE INDEX live_jobs_parent ON fencepost.live_jobs USING btree (parent_job_id) WHERE (parent_job_id IS NOT NULL);
 CREATE INDEX live_jobs_pipeline ON fencepost.live_jobs USING btree (pipeline_id) WHERE (pipeline_id IS NOT NULL);
-CREATE UNIQUE INDEX live_jobs_pkey ON fencepost.live_jobs USING btree (job_id);
+CREATE UNIQUE INDEX live_jobs_pkey ON fencepost.live_jobs USING btree (job_id) WITH (fillfactor='50');
 CREATE INDEX live_jobs_running_unclaimed ON fencepost.live_jobs USING btree (job_id) WHERE ((status = 'running'::text) AND (locked_at IS NULL));
 
 table migrations (

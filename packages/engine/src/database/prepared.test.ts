@@ -29,6 +29,17 @@ test('a handler’s own transaction is planned as usual, and the next statement 
   expect(await bed.database.query('state', raw(state))).toMatchObject([{ mode: 'force_generic_plan', scans: 'off' }])
 })
 
+test('statements of ours are never compiled, whatever the server is set to', async () => {
+  const url = new URL(bed.url)
+  url.searchParams.set('options', '-c jit=on')
+  const engine = await bed.open({ database: url.href.replaceAll('+', '%20'), maxConnections: 1 })
+  await submitted(engine.submit(work, {}))
+  const attempt = await claimOne(engine)
+  const jit = `select setting, reset_val from pg_settings where name = 'jit'`
+  const seen = await attempt.transaction(async (client) => (await client.query(jit)).rows)
+  expect(seen).toEqual([{ setting: 'off', reset_val: 'on' }])
+})
+
 test('without prepared statements nothing is left behind on a connection', async () => {
   const engine = await bed.open({ maxConnections: 1, preparedStatements: false })
   await submitted(engine.submit(work, {}))
