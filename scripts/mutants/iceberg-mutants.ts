@@ -12,6 +12,7 @@ const manySnapshots = `${iceberg}/src/metadata/many-snapshots.test.ts`
 const deleteIndex = `${iceberg}/src/snapshot/delete-index.test.ts`
 const manifestReads = `${iceberg}/src/snapshot/read-manifests.test.ts`
 const groups = `${iceberg}/test/scan/group-reader.test.ts`
+const snapshotBuilding = `${iceberg}/test/write/build-snapshot.test.ts`
 const catalog = (name: string) => `${iceberg}/test/catalogs/${name}-catalog.test.ts`
 
 export const mutants: readonly Mutant[] = [
@@ -54,7 +55,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'iceberg: two vectors of one data file',
     file: `${iceberg}/src/write/position-deletes.ts`,
-    find: 'replaced.add(fileKey(file))\n    target.positions',
+    find: 'replaced.push(entry)\n    target.positions',
     replace: 'target.positions',
     tests: [snapshots],
   },
@@ -102,7 +103,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'iceberg: deletes known by equal path bounds that outlive their data file',
-    file: `${iceberg}/src/write/build-snapshot.ts`,
+    file: `${iceberg}/src/write/filter-manifests.ts`,
     find: "file.content === 'position-deletes' ? onlyPath(file) : undefined",
     replace: 'file.referencedDataFile',
     tests: [snapshots],
@@ -259,7 +260,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'iceberg: files that stay when a change cannot be committed',
     file: `${iceberg}/src/write/build-snapshot.ts`,
-    find: 'files: [...new Set([...change.added.map((file) => file.filePath), ...made])],',
+    find: 'files: [...new Set([...change.added.map((file) => file.filePath), ...draft.files])],',
     replace: 'files: [],',
     tests: [snapshots],
   },
@@ -367,5 +368,37 @@ export const mutants: readonly Mutant[] = [
     find: 'const ofPartition = scanned.deletes.equality.length > 0 ||',
     replace: 'const ofPartition =',
     tests: [groups],
+  },
+  {
+    name: 'iceberg: a file to be removed that need not be there',
+    file: `${iceberg}/src/write/filter-manifests.ts`,
+    find: 'if (missing.length > 0) throw notLive(draft.table, missing)',
+    replace: '',
+    tests: [snapshotBuilding],
+    by: 'must be found',
+  },
+  {
+    name: 'iceberg: manifests that are written again in every try',
+    file: `${iceberg}/src/write/snapshot-work.ts`,
+    find: 'if (basis !== this.#basis) this.forget()',
+    replace: 'this.forget()',
+    tests: [snapshotBuilding],
+    by: 'is kept in the next',
+  },
+  {
+    name: 'iceberg: a kept manifest whose entries name the snapshot of a lost try',
+    file: `${iceberg}/src/write/snapshot-work.ts`,
+    find: 'inheritsSnapshotId: this.keepsManifests',
+    replace: 'inheritsSnapshotId: false',
+    tests: [snapshotBuilding],
+    by: 'is kept in the next',
+  },
+  {
+    name: 'iceberg: a delete file that loses the sequence number it was given',
+    file: `${iceberg}/src/write/build-snapshot.ts`,
+    find: 'change.deleteSequenceNumber?.(file)',
+    replace: 'undefined',
+    tests: [snapshotBuilding],
+    by: 'takes the sequence number it is given',
   },
 ]

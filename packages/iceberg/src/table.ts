@@ -18,6 +18,7 @@ import { assertReachAll, writeEqualityDeletes } from './write/equality-deletes.t
 import { removal, type Replaced } from './write/overwrite.ts'
 import { positionDeletes, type Positions } from './write/position-deletes.ts'
 import { removeFiles } from './write/remove-files.ts'
+import { SnapshotWork } from './write/snapshot-work.ts'
 import { writeDataFiles, type Rows, type WriteFilesOptions } from './write/write-files.ts'
 
 export interface OpenTableOptions {
@@ -116,11 +117,7 @@ export class Table {
   ): Promise<Snapshot | undefined> {
     const added = await writeDataFiles(await this.#duckdb(), this.#loaded, rows, options)
     const { replace = 'table' } = options
-    return await this.#commitSnapshot(
-      async (table, head) => ({ added, ...(await removal(table, head, replace, added)) }),
-      options,
-      added,
-    )
+    return await this.#commitSnapshot(async (_, head) => ({ added, ...removal(head, replace, added) }), options, added)
   }
 
   /** Removes data files with all their rows: those named, or all that the test picks. */
@@ -130,7 +127,7 @@ export class Table {
   ): Promise<Snapshot | undefined> {
     const replace = { files }
     return await this.#commitSnapshot(
-      async (table, head) => ({ added: [], operation: 'delete', ...(await removal(table, head, replace, [])) }),
+      async (_, head) => ({ added: [], operation: 'delete', ...removal(head, replace, []) }),
       options,
     )
   }
@@ -276,13 +273,18 @@ export class Table {
     written: readonly ContentFile[] = [],
   ): Promise<Snapshot | undefined> {
     const branch = options.branch ?? mainBranch
+    const work = new SnapshotWork()
     let isSent = false
     try {
       const built = await this.#commit(async (table, attempt) => {
         const made = await change(table, currentSnapshot(table.metadata, branch))
-        if (made.added.length === 0 && made.removes === undefined) return undefined
+        const removesFiles = made.removes !== undefined || (made.removed ?? []).length > 0
+        if (made.added.length === 0 && !removesFiles) return undefined
         const summary = { ...made.summary, ...options.summary }
-        const snapshotCommit = await buildSnapshot(table, branch, { ...made, summary }, attempt)
+        const snapshotCommit = await buildSnapshot(table, branch, { ...made, summary }, attempt, {
+          work,
+          signal: options.signal,
+        })
         isSent = true
         return snapshotCommit
       }, options)

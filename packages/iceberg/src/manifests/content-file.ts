@@ -58,6 +58,6 @@ export interface ManifestEntry {
  * What names one file in sets: the path, and for a deletion vector also its place, since several vectors share one
  * Puffin file.
  */
-export function fileKey(file: ContentFile): string {
+export function fileKey(file: Pick<ContentFile, 'filePath' | 'contentOffset'>): string {
   return file.contentOffset === undefined ? file.filePath : `${file.filePath}#${file.contentOffset}`
 }

@@ -11,16 +11,18 @@ const contentCodes = { data: 0, 'position-deletes': 1, 'equality-deletes': 2 } a
 /** v1 requires a block size; nobody reads it. */
 const blockSize = 67_108_864
 
-/** Encodes entries with the fields of `manifestFields`, in their order. */
+/**
+ * Encodes entries with the fields of `manifestFields`, in their order. Without a snapshot id, added and deleted entries
+ * inherit theirs.
+ */
 export function entryWriter(
   version: FormatVersion,
   partition: readonly PartitionTypeField[],
-  snapshotId: bigint,
+  snapshotId: bigint | undefined,
 ): (writer: AvroWriter, entry: NewManifestEntry) => void {
   return (writer, entry) => {
     writer.number(statusCodes[entry.status])
-    writer.number(1)
-    writer.bigint(entry.status === 'existing' ? entry.snapshotId : snapshotId)
+    writer.optional(entry.status === 'existing' ? entry.snapshotId : snapshotId, (v) => writer.bigint(v))
     if (version > 1) {
       const fileSequenceNumber = entry.status === 'added' ? undefined : entry.fileSequenceNumber
       writer.optional(entry.sequenceNumber, (v) => writer.bigint(v))

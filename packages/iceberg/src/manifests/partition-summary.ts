@@ -1,4 +1,4 @@
-import { valueToBytes } from '../values/binary.ts'
+import { valueFromBytes, valueToBytes } from '../values/binary.ts'
 import { compareValues } from '../values/compare.ts'
 import type { Value } from '../values/value.ts'
 import type { PartitionValues } from './content-file.ts'
@@ -37,6 +37,33 @@ export function partitionSummaries(fields: readonly PartitionTypeField[]): {
         ...(upper === undefined ? {} : { upperBound: valueToBytes(type, zeroAs(upper, 0)) }),
       })),
   }
+}
+
+/** Whether a manifest may hold a file of this partition, by its summaries. Where they say nothing sure, it may. */
+export function mayHoldPartition(
+  summaries: readonly PartitionSummary[] | undefined,
+  fields: readonly PartitionTypeField[],
+  partition: PartitionValues,
+): boolean {
+  if (summaries === undefined) return true
+  return fields.every(({ type }, index) => {
+    const summary = summaries[index]
+    const value = partition[index]
+    if (summary === undefined || value === undefined) return true
+    if (value === null) return summary.containsNull
+    if (Number.isNaN(value)) return summary.containsNan !== false
+    const { lowerBound, upperBound } = summary
+    // Without a bound there is no value but null and NaN; but some writers leave bounds out.
+    if (lowerBound === undefined || upperBound === undefined) return !summary.containsNull
+    // Java once ordered uuids by signed numbers.
+    if (type.type === 'unknown' || type.type === 'uuid') return true
+    try {
+      const isAbove = compareValues(type, value, zeroAs(valueFromBytes(type, lowerBound), -0)) >= 0
+      return isAbove && compareValues(type, value, zeroAs(valueFromBytes(type, upperBound), 0)) <= 0
+    } catch {
+      return true // a bound that is not of this type
+    }
+  })
 }
 
 /** -0.0 and 0.0 are equal rows but not equal bytes: as a bound, zero is the one that covers both. */

@@ -1,8 +1,12 @@
 import type { ManifestFile } from '../manifests/manifest-file.ts'
 import type { NewManifestEntry } from '../manifests/write-manifest.ts'
-import { entriesOf } from '../snapshot/live-files.ts'
-import { targetManifestBytes, writeManifests, type Draft } from './new-manifests.ts'
-import { removeFiles } from './remove-files.ts'
+import { mapOrdered } from '../storage/ordered.ts'
+import { targetManifestBytes } from './new-manifests.ts'
+import type { PlannedManifest, SnapshotDraft } from './snapshot-work.ts'
+
+/** Groups that are merged at the same time, and manifests of one that are read. */
+const parallelGroups = 2
+const parallelReads = 8
 
 /**
  * Puts small manifests of one kind together, as Iceberg's Java does with every commit. The manifests of a spec are
@@ -10,7 +14,10 @@ import { removeFiles } from './remove-files.ts'
  * manifest. The group with the first manifest, which is the newest, waits until it has
  * `commit.manifest.min-count-to-merge`: else every commit would write it anew.
  */
-export async function mergeManifests(draft: Draft, manifests: readonly ManifestFile[]): Promise<ManifestFile[]> {
+export async function mergeManifests(
+  draft: SnapshotDraft,
+  manifests: readonly PlannedManifest[],
+): Promise<PlannedManifest[]> {
   const { metadata } = draft.table
   const { properties } = metadata
   const [first] = manifests
@@ -18,49 +25,59 @@ export async function mergeManifests(draft: Draft, manifests: readonly ManifestF
     return [...manifests]
   }
   const minCount = Number(properties['commit.manifest.min-count-to-merge'] ?? 100)
-  const merged: ManifestFile[] = []
-  const specIds = [...new Set(manifests.map((manifest) => manifest.partitionSpecId))].toSorted((a, b) => b - a)
-  for (const specId of specIds) {
-    const group = manifests.filter((manifest) => manifest.partitionSpecId === specId)
-    for (const bin of packedFromEnd(group, targetManifestBytes(metadata))) {
-      const waits = bin.length === 1 || (bin.includes(first) && bin.length < minCount)
-      merged.push(...(waits ? bin : await merge(draft, bin)))
-    }
+  const specIds = [...new Set(manifests.map(({ manifest }) => manifest.partitionSpecId))].toSorted((a, b) => b - a)
+  const bins = specIds.flatMap((specId) =>
+    packedFromEnd(
+      manifests.filter(({ manifest }) => manifest.partitionSpecId === specId),
+      targetManifestBytes(metadata),
+    ),
+  )
+  const merged: PlannedManifest[] = []
+  for await (const bin of mapOrdered(bins, parallelGroups, async (bin) => {
+    const waits = bin.length === 1 || (bin.includes(first) && bin.length < minCount)
+    return waits ? bin : await merge(draft, bin)
+  })) {
+    merged.push(...bin)
   }
   return merged
 }
 
-function packedFromEnd(manifests: readonly ManifestFile[], target: number): ManifestFile[][] {
-  const bins: ManifestFile[][] = []
+function packedFromEnd(manifests: readonly PlannedManifest[], target: number): PlannedManifest[][] {
+  const bins: PlannedManifest[][] = []
   let bytes = 0
-  for (const manifest of manifests.toReversed()) {
-    bytes += manifest.manifestLength
+  for (const planned of manifests.toReversed()) {
+    const { manifestLength }: ManifestFile = planned.manifest
+    bytes += manifestLength
     const [bin] = bins
-    if (bin !== undefined && bytes <= target) bin.unshift(manifest)
+    if (bin !== undefined && bytes <= target) bin.unshift(planned)
     else {
-      bins.unshift([manifest])
-      bytes = manifest.manifestLength
+      bins.unshift([planned])
+      bytes = manifestLength
     }
   }
   return bins
 }
 
-async function merge(draft: Draft, bin: readonly ManifestFile[]): Promise<ManifestFile[]> {
-  const { table, written } = draft
+async function merge(draft: SnapshotDraft, bin: readonly PlannedManifest[]): Promise<readonly PlannedManifest[]> {
+  const key = bin.map(({ manifest }) => manifest.manifestPath).join('\n')
+  const known = draft.work.merged.get(key)
+  if (known !== undefined) return known
   const entries: NewManifestEntry[] = []
-  for (const manifest of bin) {
-    // What this commit adds and removes stays so; what was there before is no news, and what had gone is left out.
-    const own = written.get(manifest.manifestPath)
-    if (own !== undefined) {
-      entries.push(...own)
-      continue
-    }
-    const partition = await draft.typesOf(manifest.partitionSpecId)
-    for (const entry of await entriesOf(table, manifest, { partition })) entries.push({ ...entry, status: 'existing' })
+  for await (const read of mapOrdered(bin, parallelReads, async (planned) => {
+    draft.signal?.throwIfAborted()
+    return await planned.entries()
+  })) {
+    for (const entry of read) entries.push(entry)
   }
-  const manifests = await writeManifests(draft, entries, Number.POSITIVE_INFINITY)
-  const needless = bin.map((manifest) => manifest.manifestPath).filter((path) => written.has(path))
-  for (const path of needless) draft.files.delete(path)
-  await removeFiles(table, needless)
-  return manifests
+  const encoded = await draft.encode(entries, Number.POSITIVE_INFINITY)
+  const merged = encoded.map(({ manifest, content }): PlannedManifest => ({
+    manifest,
+    isNew: true,
+    content,
+    entries: () => Promise.reject(new Error(`${manifest.manifestPath} is merged, and is not merged again`)),
+  }))
+  for (const each of merged) await draft.storeIfLarge(each)
+  await draft.drop(bin)
+  if (draft.keepsManifests) draft.work.merged.set(key, merged)
+  return merged
 }

@@ -5,38 +5,34 @@ import type { ManifestFile } from '../manifests/manifest-file.ts'
 import type { PartitionTypeField } from '../manifests/partition-type.ts'
 import { createManifestWriter, type NewManifestEntry } from '../manifests/write-manifest.ts'
 import { partitionSpecOf, schemaOf, type TableMetadata } from '../metadata/table-metadata.ts'
-import { metadataLocationOf } from './data-location.ts'
-import type { SummaryCounts } from './snapshot-summary.ts'
-
-/** A snapshot while it is being made. */
-export interface Draft {
-  readonly table: LoadedTable
-  readonly snapshotId: bigint
-  readonly uuid: string
-  /** Made for it so far. */
-  readonly files: Set<string>
-  readonly counts: SummaryCounts
-  /** The entries of the manifests that were written for it, by their path. */
-  readonly written: Map<string, readonly NewManifestEntry[]>
-  /** Of the values in the partitions of a spec. */
-  readonly typesOf: (specId: number) => Promise<readonly PartitionTypeField[]>
-  manifests: number
-}
 
 export function targetManifestBytes(metadata: TableMetadata): number {
   return Number(metadata.properties['commit.manifest.target-size-bytes'] ?? 8 * 1024 * 1024)
 }
 
-/** Writes entries of one spec and kind as manifests of about `target` bytes. */
-export async function writeManifests(
-  draft: Draft,
-  entries: readonly NewManifestEntry[],
-  target = targetManifestBytes(draft.table.metadata),
-): Promise<ManifestFile[]> {
-  const { metadata, storage } = draft.table
+/** A manifest with its bytes. */
+export interface EncodedManifest {
+  readonly manifest: ManifestFile
+  readonly content: Buffer
+  readonly entries: readonly NewManifestEntry[]
+}
+
+export interface EncodeOptions {
+  readonly table: LoadedTable
+  /** The types of the partition values, of the spec that all entries have. */
+  readonly partition: readonly PartitionTypeField[]
+  readonly snapshotId: bigint
+  readonly inheritsSnapshotId: boolean
+  /** A manifest that has so many bytes is ended, and another begun. */
+  readonly targetBytes: number
+  readonly newPath: () => string
+}
+
+/** Encodes entries of one spec and kind as manifests, in their order. Nothing is stored. */
+export function encodeManifests(entries: readonly NewManifestEntry[], options: EncodeOptions): EncodedManifest[] {
+  const { metadata } = options.table
   const first = entries[0]?.file
   if (first === undefined) return []
-  const partition = await draft.typesOf(first.specId)
   const firstRowId = metadata.formatVersion < 3 ? undefined : leastRowId(entries)
   const open = () =>
     createManifestWriter({
@@ -44,33 +40,28 @@ export async function writeManifests(
       content: first.content === 'data' ? 'data' : 'deletes',
       schema: schemaOf(metadata),
       partitionSpec: partitionSpecOf(metadata, first.specId),
-      partition,
-      snapshotId: draft.snapshotId,
+      partition: options.partition,
+      snapshotId: options.snapshotId,
+      inheritsSnapshotId: options.inheritsSnapshotId,
       codec: manifestCodec(metadata),
       ...(firstRowId !== undefined && { firstRowId }),
     })
-  const manifests: ManifestFile[] = []
+  const encoded: EncodedManifest[] = []
   let writer = open()
   let since = 0
-  const finish = async (until: number): Promise<void> => {
-    const path = metadataLocationOf(metadata, `${draft.uuid}-m${draft.manifests}.avro`)
-    draft.manifests += 1
-    draft.files.add(path)
-    const { content, manifest } = writer.finish(path)
-    await storage.write(path, content)
-    draft.written.set(path, entries.slice(since, until))
-    manifests.push(manifest)
+  const finish = (until: number): void => {
+    encoded.push({ ...writer.finish(options.newPath()), entries: entries.slice(since, until) })
   }
   for (const [index, entry] of entries.entries()) {
-    if (writer.count > 0 && writer.length >= target) {
-      await finish(index)
+    if (writer.count > 0 && writer.length >= options.targetBytes) {
+      finish(index)
       writer = open()
       since = index
     }
     writer.add(entry)
   }
-  await finish(entries.length)
-  return manifests
+  finish(entries.length)
+  return encoded
 }
 
 /**
@@ -87,7 +78,7 @@ function leastRowId(entries: readonly NewManifestEntry[]): bigint | undefined {
   return least
 }
 
-function manifestCodec(metadata: TableMetadata): AvroCodec {
+export function manifestCodec(metadata: TableMetadata): AvroCodec {
   const codec = (metadata.properties['write.manifest.compression-codec'] ?? 'gzip').toLowerCase()
   if (codec === 'gzip') return 'deflate'
   if (codec === 'uncompressed' || codec === 'none') return 'null'

@@ -3,7 +3,7 @@ import { rm, writeFile as writeLocal } from 'node:fs/promises'
 import { join } from 'node:path'
 import { tableName, type LoadedTable } from '../catalogs/catalog.ts'
 import { IcebergError } from '../errors.ts'
-import { fileKey, type ContentFile, type ManifestEntry } from '../manifests/content-file.ts'
+import type { ContentFile, ManifestEntry } from '../manifests/content-file.ts'
 import { partitionTypesOf } from '../manifests/partition-type.ts'
 import type { Snapshot } from '../metadata/snapshot.ts'
 import type { Field } from '../schema/type.ts'
@@ -20,6 +20,7 @@ import { temporaryFolder } from '../storage/temporary-folder.ts'
 import type { SnapshotChange } from './build-snapshot.ts'
 import { newDataLocation } from './data-location.ts'
 import { manifestsOf } from '../snapshot/live-files.ts'
+import { notLive } from './not-live.ts'
 import { partitionKey } from '../manifests/partition-key.ts'
 import { deletePathId, deletePositionId, onlyPath } from '../snapshot/delete.ts'
 import { removeFiles } from './remove-files.ts'
@@ -85,7 +86,8 @@ async function targetsOf(table: LoadedTable, head: Snapshot | undefined, positio
     if (targets.length === wanted.size) break
   }
   const found = new Set(targets.map(({ entry }) => entry.file.filePath))
-  for (const path of wanted.keys()) if (!found.has(path)) throw notLive(table, path)
+  const missing = [...wanted.keys()].filter((path) => !found.has(path))
+  if (missing.length > 0) throw notLive(table, missing)
   return targets.filter((target) => target.positions.size > 0)
 }
 
@@ -99,15 +101,6 @@ function checked(file: ContentFile, positions: PositionSet): PositionSet {
     }
   }
   return positions
-}
-
-export function notLive(table: LoadedTable, path: string): IcebergError {
-  return new IcebergError(
-    'file_not_live',
-    `${path} is not among the files of ${tableName(table.identifier)}, or no longer: another commit may have rewritten it. ` +
-      'Find the rows anew.',
-    { details: { table: tableName(table.identifier), file: path } },
-  )
 }
 
 async function writePositionFiles(
@@ -158,24 +151,26 @@ async function mergeVectors(
   targets: readonly Target[],
 ): Promise<SnapshotChange> {
   const byPath = new Map(targets.map((target) => [target.entry.file.filePath, target]))
-  const replaced = new Set<string>()
+  const replaced: ManifestEntry[] = []
   const entries = await positionDeleteEntries(table, head)
   const vectorsBefore = entries.filter(({ file }) => file.contentOffset !== undefined)
-  await forEachLimited(vectorsBefore, 8, async ({ file }) => {
+  await forEachLimited(vectorsBefore, 8, async (entry) => {
+    const { file } = entry
     const target = byPath.get(onlyPath(file) ?? '')
     if (target === undefined) return
-    replaced.add(fileKey(file))
+    replaced.push(entry)
     target.positions.addAll(await readVector(table, file))
   })
-  for (const { file, sequenceNumber } of entries) {
+  for (const entry of entries) {
+    const { file, sequenceNumber } = entry
     if (file.contentOffset !== undefined) continue
     const only = onlyPath(file)
     const target = only === undefined ? undefined : byPath.get(only)
     const concerned = targets.filter((t) => concerns(file, sequenceNumber, t, only))
     if (concerned.length === 0) continue
     const read = await readPositions(duckdb, table, file)
-    for (const { entry, positions } of concerned) positions.addAll(read.get(entry.file.filePath) ?? [])
-    if (target !== undefined) replaced.add(fileKey(file))
+    for (const { entry: data, positions: set } of concerned) set.addAll(read.get(data.file.filePath) ?? [])
+    if (target !== undefined) replaced.push(entry)
   }
   const vectors = targets.map(({ entry, positions }) => [entry.file.filePath, positions] as const)
   const { content, vectors: written } = writeDeletionVectors(vectors, { 'created-by': 'fencepost' })
@@ -203,8 +198,7 @@ async function mergeVectors(
   })
   return {
     added,
-    removes: ({ file }) => replaced.has(fileKey(file)),
-    mayRemoveFrom: (manifest) => replaced.size > 0 && manifest.content === 'deletes',
+    removed: replaced,
     operation: 'delete',
     files: [filePath],
   }
