@@ -244,7 +244,7 @@ export class HadoopCatalog implements Catalog {
   }
 
   async #deleteAll(identifier: TableIdentifier, locations: string[]): Promise<void> {
-    const [failed] = await this.#storage.delete(locations)
+    const [failed] = (await this.#storage.delete(locations)).failed
     if (failed === undefined) return
     throw new IcebergError(
       'storage_failed',

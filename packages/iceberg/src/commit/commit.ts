@@ -10,9 +10,9 @@ import {
 } from '../catalogs/catalog.ts'
 import { IcebergError } from '../errors.ts'
 import type { MetadataRequirement, MetadataUpdate } from '../metadata/update.ts'
+import { within } from '../storage/within.ts'
 import { defaultRetrySettings, pauseMs, retrySettingsOf, type RetrySettings } from './retry-settings.ts'
 import { isRepeatable, isSameMetadata, SentCommits, type SentCommit } from './sent-commits.ts'
-import { within } from './within.ts'
 
 // Load, build, commit; on a conflict all of it again, from the fresh table. The outcomes are three:
 //   applied      it is part of the table: the catalog said so, or the fresh table shows one of the tries
@@ -249,7 +249,7 @@ class Tries {
     const limit = AbortSignal.timeout(cancelled ? cancelledLookMs : longest)
     const until = signal === undefined || cancelled ? limit : AbortSignal.any([limit, signal])
     try {
-      const table = await within(until, (s) => this.#catalog.loadTable(this.#identifier, { signal: s }))
+      const table = await within(until, () => this.#catalog.loadTable(this.#identifier, { signal: until }))
       return this.#tableUuid === undefined || table.metadata.tableUuid === this.#tableUuid ? table : 'gone'
     } catch (error) {
       return error instanceof IcebergError && error.code === 'table_not_found' ? 'gone' : undefined
@@ -321,7 +321,7 @@ class Tries {
   async #remove(files: readonly string[]): Promise<string[]> {
     if (files.length === 0 || this.#loaded === undefined) return [...files]
     try {
-      const failed = await this.#loaded.storage.delete(files)
+      const { failed } = await this.#loaded.storage.delete(files)
       return failed.map(({ location }) => location)
     } catch {
       return [...files]

@@ -11,4 +11,14 @@ export {
   type RoutingOptions,
   type StorageOptions,
 } from './storage-for.ts'
-export type { ByteRange, FailedDelete, FolderStorage, ListedFile, Storage } from './storage.ts'
+export type {
+  ByteRange,
+  CallOptions,
+  Deleted,
+  Draft,
+  FailedDelete,
+  FolderStorage,
+  ListedFile,
+  Storage,
+  WriteOptions,
+} from './storage.ts'

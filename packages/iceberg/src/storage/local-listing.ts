@@ -1,7 +1,9 @@
 import { statSync, type Dirent, type Stats } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { setImmediate as otherWork } from 'node:timers/promises'
+import { isMissing } from './local-failure.ts'
 import type { ListedFile } from './storage.ts'
+import { within } from './within.ts'
 
 // A call of Node's that does not block costs ten times as much as one that does, and a listing makes one for each file.
 // So files are looked at in slices: the first without blocking, which finds out whether the disk answers, and at once,
@@ -22,6 +24,7 @@ interface Folder {
 export async function* listFolder(
   root: Folder,
   explained: (location: string, error: unknown) => Error,
+  signal: AbortSignal | undefined,
 ): AsyncGenerator<ListedFile> {
   const reading: { folder: Folder; entries: Promise<Dirent[]> }[] = []
   const waiting: Folder[] = [root]
@@ -39,18 +42,20 @@ export async function* listFolder(
     for (refill(); reading.length > 0; refill()) {
       const { folder, entries } = reading.shift() as (typeof reading)[number]
       const files: Folder[] = []
-      for (const entry of await entries) {
+      for (const entry of await within(signal, () => entries)) {
         const inside = { location: `${folder.location}/${entry.name}`, path: `${folder.path}/${entry.name}` }
         if (entry.isDirectory()) waiting.push(inside)
         else files.push(inside)
       }
       refill()
       for (let at = 0; at < files.length; at += sliceFiles) {
-        yield* await filesOf(files.slice(at, at + sliceFiles), explained)
+        const slice = files.slice(at, at + sliceFiles)
+        yield* await within(signal, () => filesOf(slice, explained))
+        signal?.throwIfAborted()
       }
     }
   } finally {
-    await Promise.allSettled(reading.map(({ entries }) => entries))
+    if (signal?.aborted !== true) await Promise.allSettled(reading.map(({ entries }) => entries))
   }
 }
 
@@ -85,9 +90,4 @@ async function filesOf(slice: readonly Folder[], explained: (l: string, e: unkno
 // A symbolic link to a file is a file; one to a folder is not followed, for it could lead anywhere.
 function fileOf(location: string, found: Stats): ListedFile | undefined {
   return found.isFile() ? { location, size: found.size, modifiedAt: found.mtime } : undefined
-}
-
-/** What Node says of a file or folder that is not there. */
-export function isMissing(error: unknown): boolean {
-  return ['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')
 }

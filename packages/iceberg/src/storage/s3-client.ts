@@ -56,6 +56,11 @@ export function openS3Client(options: S3Options): S3Client {
   return client
 }
 
+/** What a request is sent with to be ended by a signal. */
+export function sendOptions(signal: AbortSignal | undefined): { abortSignal?: AbortSignal } {
+  return signal === undefined ? {} : { abortSignal: signal }
+}
+
 /**
  * Credentials that the server takes no longer are asked for once more: not every catalog says when those that it hands
  * out end, and clocks differ. The answer to a HEAD has no body to say why it was refused.

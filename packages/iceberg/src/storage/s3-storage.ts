@@ -8,13 +8,28 @@ import {
   type S3Client,
 } from '@aws-sdk/client-s3'
 import { randomUUID } from 'node:crypto'
+import { Readable } from 'node:stream'
 import { IcebergError } from '../errors.ts'
+import { sendDrafts, temporaryDraft } from './draft.ts'
 import { forEachLimited, partsOf } from './each.ts'
-import { parseLocation } from './location.ts'
-import { openS3Client, type S3Options } from './s3-client.ts'
+import { openS3Client, sendOptions, type S3Options } from './s3-client.ts'
+import { copyObject } from './s3-copy.ts'
 import { explainS3, statusOf } from './s3-failure.ts'
-import { upload } from './s3-upload.ts'
-import { isThere, type ByteRange, type FailedDelete, type FolderStorage, type ListedFile } from './storage.ts'
+import { listFolders, listPages, serverTime, type SendPage } from './s3-listing.ts'
+import { asFolder, objectOf, parseS3, prefixOf } from './s3-object.ts'
+import { upload, type Upload } from './s3-upload.ts'
+import {
+  isThere,
+  type ByteRange,
+  type CallOptions,
+  type Deleted,
+  type Draft,
+  type FailedDelete,
+  type FolderStorage,
+  type ListedFile,
+  type WriteOptions,
+} from './storage.ts'
+import { within } from './within.ts'
 
 const deleteBatch = 1000
 const bodyAttempts = 4
@@ -33,32 +48,38 @@ export class S3Storage implements FolderStorage {
     this.#parallelParts = options.parallelParts ?? 4
   }
 
-  async read(location: string, range?: ByteRange): Promise<Uint8Array> {
-    if (range === undefined) return this.#readWhole(location)
+  async read(location: string, range?: ByteRange, { signal }: CallOptions = {}): Promise<Uint8Array> {
+    if (range === undefined) return this.#readWhole(location, signal)
     if (range.length === 0) {
-      if (range.offset < 0 || range.offset > (await this.size(location))) throw outOfRange(location, range)
+      if (range.offset < 0 || range.offset > (await this.size(location, { signal }))) throw outOfRange(location, range)
       return new Uint8Array()
     }
     const bytes = new Uint8Array(range.length)
-    await this.#readInto(location, bytes, range, undefined)
+    await this.#readInto(location, bytes, range, undefined, signal)
     return bytes
   }
 
   /** The first request tells the size; what it did not bring is read side by side, of the same version. */
-  async #readWhole(location: string): Promise<Uint8Array> {
-    const { body, total, etag } = await this.#get(location, { offset: 0, length: this.#partBytes }, undefined)
+  async #readWhole(location: string, signal: AbortSignal | undefined): Promise<Uint8Array> {
+    const { body, total, etag } = await this.#get(location, { offset: 0, length: this.#partBytes }, undefined, signal)
     if (total === body.length) return body
     const bytes = new Uint8Array(total)
     bytes.set(body)
     const rest = { offset: body.length, length: total - body.length }
-    await this.#readInto(location, bytes.subarray(body.length), rest, etag)
+    await this.#readInto(location, bytes.subarray(body.length), rest, etag, signal)
     return bytes
   }
 
-  async #readInto(location: string, target: Uint8Array, range: ByteRange, etag: string | undefined): Promise<void> {
+  async #readInto(
+    location: string,
+    target: Uint8Array,
+    range: ByteRange,
+    etag: string | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
     const parts = partsOf(range.offset, range.length, this.#partBytes)
     await forEachLimited(parts, this.#parallelParts, async (part) => {
-      const { body } = await this.#get(location, part, etag)
+      const { body } = await this.#get(location, part, etag, signal)
       if (body.length !== part.length) throw outOfRange(location, range)
       target.set(body, part.offset - range.offset)
     })
@@ -69,63 +90,70 @@ export class S3Storage implements FolderStorage {
     location: string,
     { offset, length }: ByteRange,
     etag: string | undefined,
+    signal: AbortSignal | undefined,
   ): Promise<{ body: Uint8Array; total: number; etag: string | undefined }> {
     const { Bucket, Key } = objectOf(location)
     if (offset < 0 || length < 0) throw outOfRange(location, { offset, length })
     const Range = `bytes=${offset}-${offset + length - 1}`
     const command = { Bucket, Key, Range, ...(etag !== undefined && { IfMatch: etag }) }
     for (let tried = 1; ; tried++) {
-      const answer = await this.#send(location, () => this.#client.send(new GetObjectCommand(command))).catch(
-        (error: unknown) => {
-          const status = error instanceof IcebergError ? error.details['status'] : undefined
-          if (status === 416) return undefined
-          throw status === 412 ? changed(location, error) : error
-        },
-      )
-      if (answer === undefined) return { body: new Uint8Array(), total: await this.size(location), etag: undefined }
+      const answer = await this.#send(location, signal, (sent) =>
+        this.#client.send(new GetObjectCommand(command), sent),
+      ).catch((error: unknown) => {
+        const status = error instanceof IcebergError ? error.details['status'] : undefined
+        if (status === 416) return undefined
+        throw status === 412 ? changed(location, error) : error
+      })
+      if (answer === undefined) {
+        return { body: new Uint8Array(), total: await this.size(location, { signal }), etag: undefined }
+      }
       try {
-        const body = (await answer.Body?.transformToByteArray()) ?? new Uint8Array()
+        const body = await bodyOf(answer, signal)
         if (answer.ContentLength !== undefined && body.length !== answer.ContentLength) {
           throw new IcebergError('storage_failed', `The body of ${location} ended early.`, { details: { location } })
         }
         return { body, total: totalOf(answer, body), etag: answer.ETag }
       } catch (error) {
+        signal?.throwIfAborted()
         if (tried === bodyAttempts) throw explainS3(location, error)
       }
     }
   }
 
-  async size(location: string): Promise<number> {
-    const object = objectOf(location)
-    const { ContentLength } = await this.#send(location, () => this.#client.send(new HeadObjectCommand(object)))
-    if (ContentLength !== undefined) return ContentLength
+  async size(location: string, { signal }: CallOptions = {}): Promise<number> {
+    return (await this.#head(location, signal)).bytes
+  }
+
+  async #head(location: string, signal: AbortSignal | undefined): Promise<{ bytes: number; etag: string | undefined }> {
+    const command = new HeadObjectCommand(objectOf(location))
+    const { ContentLength, ETag } = await this.#send(location, signal, (sent) => this.#client.send(command, sent))
+    if (ContentLength !== undefined) return { bytes: ContentLength, etag: ETag }
     throw new IcebergError('storage_failed', `S3 did not say how large ${location} is.`, { details: { location } })
   }
 
-  exists(location: string): Promise<boolean> {
-    return isThere(this.size(location))
+  exists(location: string, options?: CallOptions): Promise<boolean> {
+    return isThere(this.size(location, options))
   }
 
   async write(
     location: string,
     content: Uint8Array | AsyncIterable<Uint8Array>,
-    { exclusive = false }: { exclusive?: boolean } = {},
+    { exclusive = false, signal }: WriteOptions = {},
   ): Promise<void> {
     const { Bucket, Key } = objectOf(location)
-    if (exclusive) await this.#checkConditional(Bucket, location)
-    await this.#send(location, () => this.#put(location, Bucket, Key, content, exclusive))
+    if (exclusive) await within(signal, () => this.#checkConditional(Bucket, location))
+    await this.#send(location, signal, () =>
+      this.#put({ location, bucket: Bucket, key: Key, exclusive, signal }, content),
+    )
   }
 
   #put(
-    location: string,
-    bucket: string,
-    key: string,
+    to: Pick<Upload, 'location' | 'bucket' | 'key' | 'exclusive' | 'signal'>,
     content: Uint8Array | AsyncIterable<Uint8Array>,
-    exclusive: boolean,
   ): Promise<void> {
     const client = this.#client
     const [partBytes, parallelParts] = [this.#partBytes, this.#parallelParts]
-    return upload({ client, bucket, key, location, exclusive, partBytes, parallelParts }, content)
+    return upload({ ...to, client, partBytes, parallelParts }, content)
   }
 
   /**
@@ -140,86 +168,91 @@ export class S3Storage implements FolderStorage {
     return checked
   }
 
+  // Without a signal: what it finds out is for every writer that waits for it.
   async #tryConditional(bucket: string, location: string): Promise<void> {
     const { Key } = objectOf(location)
     const key = `${Key.slice(0, Key.lastIndexOf('/') + 1)}.fencepost-exclusive-${randomUUID()}`
-    await this.#send(location, async () => {
-      await this.#put(location, bucket, key, new Uint8Array(), true)
-      const second = await this.#put(location, bucket, key, new Uint8Array(), true).catch((error: unknown) => error)
+    const to = { location, bucket, key, exclusive: true, signal: undefined }
+    await this.#send(location, undefined, async () => {
+      await this.#put(to, new Uint8Array())
+      const second = await this.#put(to, new Uint8Array()).catch((error: unknown) => error)
       await this.#client.send(new DeleteObjectCommand({ Bucket: bucket, Key: key }))
       if (second === undefined) throw unconditional(location)
       if (statusOf(second) !== 412) throw second as Error
     })
   }
 
-  async *list(folder: string): AsyncGenerator<ListedFile> {
-    const { bucket, key } = parseS3(folder)
-    const prefix = key === '' ? '' : asFolder(key)
-    let token: string | undefined
-    do {
-      const page = await this.#send(folder, () =>
-        this.#client.send(
-          new ListObjectsV2Command({ Bucket: bucket, Prefix: prefix, ...(token && { ContinuationToken: token }) }),
-        ),
-      )
-      for (const { Key, Size, LastModified } of page.Contents ?? []) {
-        if (Key === undefined || LastModified === undefined || Size === undefined) throw badPage(folder)
-        // What other tools put there to have a folder to show.
-        if (Key.endsWith('/')) continue
-        yield { location: asFolder(folder) + Key.slice(prefix.length), size: Size, modifiedAt: LastModified }
-      }
-      token = page.NextContinuationToken
-      if (page.IsTruncated === true && token === undefined) throw badPage(folder)
-      if (page.IsTruncated !== true) token = undefined
-    } while (token !== undefined)
+  draft(location: string, { signal }: CallOptions = {}): Promise<Draft> {
+    return within(signal, async () => {
+      objectOf(location)
+      return temporaryDraft(location)
+    })
   }
 
-  async folders(folder: string): Promise<string[]> {
-    const { bucket, key } = parseS3(folder)
-    const prefix = key === '' ? '' : asFolder(key)
-    const names: string[] = []
-    let token: string | undefined
-    do {
-      const command = { Bucket: bucket, Prefix: prefix, Delimiter: '/', ...(token && { ContinuationToken: token }) }
-      const page = await this.#send(folder, () => this.#client.send(new ListObjectsV2Command(command)))
-      for (const { Prefix } of page.CommonPrefixes ?? []) if (Prefix) names.push(Prefix.slice(prefix.length, -1))
-      token = page.IsTruncated === true ? page.NextContinuationToken : undefined
-      if (page.IsTruncated === true && token === undefined) throw badPage(folder)
-    } while (token !== undefined)
-    return names
+  adopt(drafts: readonly Draft[], options?: CallOptions): Promise<void> {
+    return sendDrafts(this, drafts, options)
+  }
+
+  async copy(from: string, to: string, { signal }: CallOptions = {}): Promise<void> {
+    objectOf(to)
+    const { bytes, etag } = await this.#head(from, signal)
+    await this.#send(from, signal, () => copyObject(this.#client, from, to, { bytes, etag, signal }))
+  }
+
+  async *list(folder: string, { signal }: CallOptions = {}): AsyncGenerator<ListedFile> {
+    for await (const files of listPages(folder, this.#pages(folder, signal))) {
+      yield* files
+      signal?.throwIfAborted()
+    }
+  }
+
+  /** The time on an answer. Limit: of a gateway that answers by itself it is the gateway's. */
+  async now(folder: string, { signal }: CallOptions = {}): Promise<Date> {
+    return this.#send(folder, signal, () => serverTime(this.#client, folder, signal))
+  }
+
+  async folders(folder: string, { signal }: CallOptions = {}): Promise<string[]> {
+    return listFolders(folder, this.#pages(folder, signal))
+  }
+
+  #pages(folder: string, signal: AbortSignal | undefined): SendPage {
+    return (command) => this.#send(folder, signal, (sent) => this.#client.send(command, sent))
   }
 
   /** An object whose name ends in a slash, as other tools make them. */
-  async makeFolder(folder: string): Promise<void> {
+  async makeFolder(folder: string, { signal }: CallOptions = {}): Promise<void> {
     const { bucket, key } = parseS3(folder)
-    await this.#send(folder, () => this.#put(folder, bucket, asFolder(key), new Uint8Array(), false))
+    const to = { location: folder, bucket, key: asFolder(key), exclusive: false, signal }
+    await this.#send(folder, signal, () => this.#put(to, new Uint8Array()))
   }
 
-  async removeFolder(folder: string): Promise<void> {
-    for await (const { location } of this.list(folder)) {
+  async removeFolder(folder: string, options: CallOptions = {}): Promise<void> {
+    for await (const { location } of this.list(folder, options)) {
       throw new IcebergError('storage_failed', `${folder} cannot be removed: ${location} is in it.`)
     }
-    for (const name of await this.folders(folder)) await this.removeFolder(`${asFolder(folder)}${name}/`)
+    for (const name of await this.folders(folder, options)) {
+      await this.removeFolder(`${asFolder(folder)}${name}/`, options)
+    }
     const { bucket, key } = parseS3(folder)
-    await this.#send(folder, () => this.#client.send(new DeleteObjectCommand({ Bucket: bucket, Key: asFolder(key) })))
+    const command = new DeleteObjectCommand({ Bucket: bucket, Key: asFolder(key) })
+    await this.#send(folder, options.signal, (sent) => this.#client.send(command, sent))
   }
 
-  async folderExists(folder: string): Promise<boolean> {
-    const { bucket, key } = parseS3(folder)
-    const command = new ListObjectsV2Command({ Bucket: bucket, Prefix: key === '' ? '' : asFolder(key), MaxKeys: 1 })
-    const page = await this.#send(folder, () => this.#client.send(command))
+  async folderExists(folder: string, { signal }: CallOptions = {}): Promise<boolean> {
+    const command = new ListObjectsV2Command({ ...prefixOf(folder), MaxKeys: 1 })
+    const page = await this.#pages(folder, signal)(command)
     return (page.Contents ?? []).length > 0
   }
 
-  async delete(locations: readonly string[]): Promise<FailedDelete[]> {
-    const failed: FailedDelete[] = []
+  async delete(locations: readonly string[], { signal }: CallOptions = {}): Promise<Deleted> {
+    const deleted: { failed: FailedDelete[]; missing: string[] } = { failed: [], missing: [] }
     const batches = new Map<string, string[][]>()
     for (const location of locations) {
       let bucket: string
       try {
         bucket = objectOf(location).Bucket
       } catch (error) {
-        failed.push({ location, error: error as Error })
+        deleted.failed.push({ location, error: error as Error })
         continue
       }
       const ofBucket = batches.get(bucket) ?? [[]]
@@ -229,39 +262,51 @@ export class S3Storage implements FolderStorage {
     }
     for (const [bucket, ofBucket] of batches) {
       await forEachLimited(ofBucket, this.#parallelParts, async (batch) => {
-        failed.push(...(await this.#deleteBatch(bucket, batch)))
+        signal?.throwIfAborted()
+        const { failed, missing } = await this.#deleteBatch(bucket, batch, signal)
+        deleted.failed.push(...failed)
+        deleted.missing.push(...missing)
       })
     }
-    return failed
+    return deleted
   }
 
-  async #deleteBatch(bucket: string, batch: readonly string[]): Promise<FailedDelete[]> {
+  async #deleteBatch(bucket: string, batch: readonly string[], signal: AbortSignal | undefined): Promise<Deleted> {
     const byKey = new Map(batch.map((location) => [objectOf(location).Key, location]))
     try {
       const Objects = [...byKey.keys()].map((Key) => ({ Key }))
-      const answer = await this.#client.send(new DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects } }))
+      const command = new DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects } })
+      const answer = await within(signal, () => this.#client.send(command, sendOptions(signal)))
       const failed: FailedDelete[] = []
+      const missing: string[] = []
       for (const { Key = '', Code, Message } of answer.Errors ?? []) {
         const location = byKey.get(Key)
         if (location === undefined) continue
         byKey.delete(Key)
-        if (Code === 'NoSuchKey') continue
-        failed.push({ location, error: notDeleted(location, `${Code ?? ''}: ${Message ?? ''}`) })
+        if (Code === 'NoSuchKey') missing.push(location)
+        else failed.push({ location, error: notDeleted(location, `${Code ?? ''}: ${Message ?? ''}`) })
       }
       for (const { Key = '' } of answer.Deleted ?? []) byKey.delete(Key)
       for (const location of byKey.values()) {
         failed.push({ location, error: notDeleted(location, 'the answer does not mention it') })
       }
-      return failed
+      return { failed, missing }
     } catch (error) {
-      return batch.map((location) => ({ location, error: explainS3(location, error) }))
+      signal?.throwIfAborted()
+      return { failed: batch.map((location) => ({ location, error: explainS3(location, error) })), missing: [] }
     }
   }
 
-  async #send<T>(location: string, send: () => Promise<T>): Promise<T> {
+  /** The SDK does not heed a signal while it waits to try again, or for credentials: it is not waited for. */
+  async #send<T>(
+    location: string,
+    signal: AbortSignal | undefined,
+    send: (options: { abortSignal?: AbortSignal }) => Promise<T>,
+  ): Promise<T> {
     try {
-      return await send()
+      return await within(signal, () => send(sendOptions(signal)))
     } catch (error) {
+      signal?.throwIfAborted()
       throw explainS3(location, error)
     }
   }
@@ -271,21 +316,15 @@ export class S3Storage implements FolderStorage {
   }
 }
 
-function parseS3(location: string): { bucket: string; key: string } {
-  const parsed = parseLocation(location)
-  if (parsed.scheme === 's3') return parsed
-  throw new IcebergError('location_invalid', `"${location}" is not an S3 object.`, { details: { location } })
-}
-
-function objectOf(location: string): { Bucket: string; Key: string } {
-  const { bucket, key } = parseS3(location)
-  if (key !== '') return { Bucket: bucket, Key: key }
-  throw new IcebergError('location_invalid', `"${location}" names a bucket and no object.`, { details: { location } })
-}
-
-/** With exactly the slashes it has, and at least one: `a/` and `a//` are two folders here. */
-function asFolder(prefix: string): string {
-  return prefix.endsWith('/') ? prefix : `${prefix}/`
+/** A body that is no longer wanted is not read on: its connection is closed. */
+async function bodyOf({ Body }: GetObjectCommandOutput, signal: AbortSignal | undefined): Promise<Uint8Array> {
+  if (Body === undefined) return new Uint8Array()
+  try {
+    return await within(signal, () => Body.transformToByteArray())
+  } catch (error) {
+    if (Body instanceof Readable) Body.destroy()
+    throw error
+  }
 }
 
 function totalOf(answer: GetObjectCommandOutput, body: Uint8Array): number {
@@ -310,12 +349,6 @@ function changed(location: string, cause: unknown): IcebergError {
 
 function notDeleted(location: string, why: string): IcebergError {
   return new IcebergError('storage_failed', `${location} was not deleted: ${why}.`, { details: { location } })
-}
-
-function badPage(folder: string): IcebergError {
-  return new IcebergError('storage_failed', `S3 answered a damaged page of the listing of ${folder}.`, {
-    details: { location: folder },
-  })
 }
 
 function unconditional(location: string): IcebergError {

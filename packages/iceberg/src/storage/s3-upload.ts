@@ -10,7 +10,9 @@ import {
 } from '@aws-sdk/client-s3'
 import { randomUUID } from 'node:crypto'
 import { IcebergError } from '../errors.ts'
+import { sendOptions } from './s3-client.ts'
 import { attemptsOf, nameOf, statusOf } from './s3-failure.ts'
+import { eachWithin } from './within.ts'
 
 // A request that timed out may have been carried out, and the SDK sends it again: the second one then finds the object
 // of the first (412), an upload that is already complete (404), or credentials that have ended meanwhile (403). So every
@@ -31,11 +33,13 @@ export interface Upload {
   exclusive: boolean
   partBytes: number
   parallelParts: number
+  signal: AbortSignal | undefined
 }
 
 /** Puts small content in one request and large content in parts. The object appears whole or not at all. */
 export async function upload(to: Upload, content: Uint8Array | AsyncIterable<Uint8Array>): Promise<void> {
-  const parts = content instanceof Uint8Array ? cut(content, to.partBytes) : gather(content, to.partBytes)
+  const parts =
+    content instanceof Uint8Array ? cut(content, to.partBytes) : gather(eachWithin(to.signal, content), to.partBytes)
   try {
     const first = await parts.next()
     const second = first.done === true ? first : await parts.next()
@@ -82,6 +86,7 @@ async function put(to: Upload, body: Uint8Array, writeId: string): Promise<void>
         Metadata: { [writeIdKey]: writeId },
         ...(to.exclusive && { IfNoneMatch: '*' }),
       }),
+      sendOptions(to.signal),
     ),
   )
 }
@@ -95,6 +100,7 @@ async function multipart(
   const target = { Bucket: to.bucket, Key: to.key }
   const created = await to.client.send(
     new CreateMultipartUploadCommand({ ...target, Metadata: { [writeIdKey]: writeId } }),
+    sendOptions(to.signal),
   )
   const UploadId = created.UploadId
   if (UploadId === undefined) throw new IcebergError('storage_failed', `S3 gave no upload id for ${to.location}.`)
@@ -108,6 +114,7 @@ async function multipart(
           MultipartUpload: { Parts: parts },
           ...(to.exclusive && { IfNoneMatch: '*' }),
         }),
+        sendOptions(to.signal),
       ),
     )
   } catch (error) {
@@ -128,6 +135,7 @@ async function uploadParts(
   const underWay = new Set<Promise<void>>()
   const failures: unknown[] = []
   const send = async (body: Uint8Array): Promise<void> => {
+    to.signal?.throwIfAborted()
     if (done.length === maxParts) {
       throw new IcebergError(
         'storage_unsupported',
@@ -145,7 +153,7 @@ async function uploadParts(
       ContentLength: body.length,
     })
     const sending: Promise<void> = to.client
-      .send(command)
+      .send(command, sendOptions(to.signal))
       .then((answer) => void (part.ETag = answer.ETag))
       .catch((error: unknown) => void failures.push(error))
       .finally(() => underWay.delete(sending))
@@ -169,6 +177,7 @@ async function settled(to: Upload, writeId: string, send: () => Promise<unknown>
       await send()
       return
     } catch (error) {
+      to.signal?.throwIfAborted()
       const status = statusOf(error)
       const maybeDone = status === 412 || nameOf(error) === 'NoSuchUpload' || attemptsOf(error) > 1
       if (maybeDone && (await isOurs(to, writeId))) return
@@ -179,9 +188,9 @@ async function settled(to: Upload, writeId: string, send: () => Promise<unknown>
   }
 }
 
-async function isOurs({ client, bucket, key, location }: Upload, writeId: string): Promise<boolean> {
+async function isOurs({ client, bucket, key, location, signal }: Upload, writeId: string): Promise<boolean> {
   try {
-    const head = await client.send(new HeadObjectCommand({ Bucket: bucket, Key: key }))
+    const head = await client.send(new HeadObjectCommand({ Bucket: bucket, Key: key }), sendOptions(signal))
     return head.Metadata?.[writeIdKey] === writeId
   } catch (cause) {
     if (statusOf(cause) === 404) return false

@@ -73,7 +73,7 @@ export class Staging {
    * callers that each hold a part of the room cannot wait for each other: ask for everything in one call.
    */
   async stage(storage: Storage, files: readonly FileToStage[], signal?: AbortSignal): Promise<Staged> {
-    const sized = await Promise.all(files.map((file) => this.#sized(storage, file)))
+    const sized = await Promise.all(files.map((file) => this.#sized(storage, file, signal)))
     const bytes = sized.reduce((sum, { size }) => sum + size, 0)
     const release = await this.#admit(bytes, signal)
     const copies = sized.filter(({ remote }) => remote).map(({ path }) => path)
@@ -104,12 +104,12 @@ export class Staging {
     await rm(this.folder, { recursive: true, force: true })
   }
 
-  async #sized(storage: Storage, { location, size }: FileToStage) {
+  async #sized(storage: Storage, { location, size }: FileToStage, signal: AbortSignal | undefined) {
     const local = localPathOf(storage, location)
     const remote = local === undefined
     if (!remote) return { location, remote, path: local, size: 0 }
     const path = join(this.folder, `${randomUUID()}${extensionOf(location)}`)
-    return { location, remote, path, size: size ?? (await storage.size(location)) }
+    return { location, remote, path, size: size ?? (await storage.size(location, { signal })) }
   }
 
   async #copy(
@@ -122,7 +122,7 @@ export class Staging {
     try {
       await forEachLimited(partsOf(0, size, partBytes), parallelParts, async (part) => {
         signal?.throwIfAborted()
-        const bytes = await storage.read(location, part)
+        const bytes = await storage.read(location, part, { signal })
         for (let done = 0; done < bytes.length;) {
           done += (await file.write(bytes, done, bytes.length - done, part.offset + done)).bytesWritten
         }

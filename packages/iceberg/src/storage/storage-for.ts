@@ -1,9 +1,20 @@
 import { IcebergError } from '../errors.ts'
 import { LocalStorage } from './local-storage.ts'
+import { partsOf } from './each.ts'
 import { locationKey, parseLocation } from './location.ts'
 import { s3CredentialsFrom, s3OptionsFrom, type S3Credentials, type S3Options } from './s3-client.ts'
 import { S3Storage } from './s3-storage.ts'
-import type { ByteRange, FailedDelete, FolderStorage, ListedFile } from './storage.ts'
+import type {
+  ByteRange,
+  CallOptions,
+  Deleted,
+  Draft,
+  FailedDelete,
+  FolderStorage,
+  ListedFile,
+  Storage,
+  WriteOptions,
+} from './storage.ts'
 
 export interface StorageOptions {
   /** Asked for fresh credentials before those in the properties expire, such as a catalog that hands them out. */
@@ -87,61 +98,80 @@ export class RoutedStorage implements FolderStorage {
     this.#options = options
   }
 
-  async read(location: string, range?: ByteRange): Promise<Uint8Array> {
-    return this.#at(location).read(location, range)
+  async read(location: string, range?: ByteRange, options?: CallOptions): Promise<Uint8Array> {
+    return this.#at(location).read(location, range, options)
   }
 
-  async size(location: string): Promise<number> {
-    return this.#at(location).size(location)
+  async size(location: string, options?: CallOptions): Promise<number> {
+    return this.#at(location).size(location, options)
   }
 
   async write(
     location: string,
     content: Uint8Array | AsyncIterable<Uint8Array>,
-    options?: { exclusive?: boolean },
+    options?: WriteOptions,
   ): Promise<void> {
     return this.#at(location).write(location, content, options)
   }
 
-  async *list(folder: string): AsyncGenerator<ListedFile> {
-    yield* this.#at(folder).list(folder)
+  async draft(location: string, options?: CallOptions): Promise<Draft> {
+    return this.#at(location).draft(location, options)
   }
 
-  async delete(locations: readonly string[]): Promise<FailedDelete[]> {
+  async adopt(drafts: readonly Draft[], options?: CallOptions): Promise<void> {
+    for (const [storage, ofStorage] of groupedBy(drafts, ({ location }) => this.#at(location))) {
+      await storage.adopt(ofStorage, options)
+    }
+  }
+
+  async copy(from: string, to: string, options: CallOptions = {}): Promise<void> {
+    const [source, target] = [this.#at(from), this.#at(to)]
+    if (source === target) return source.copy(from, to, options)
+    const size = await source.size(from, options)
+    await target.write(to, contentOf(source, from, size, options), options)
+  }
+
+  async *list(folder: string, options?: CallOptions): AsyncGenerator<ListedFile> {
+    yield* this.#at(folder).list(folder, options)
+  }
+
+  async delete(locations: readonly string[], options?: CallOptions): Promise<Deleted> {
     const failed: FailedDelete[] = []
-    const byStorage = new Map<FolderStorage, string[]>()
-    for (const location of locations) {
-      const storage = this.#tryAt(location)
+    const missing: string[] = []
+    for (const [storage, ofStorage] of groupedBy(locations, (location) => this.#tryAt(location))) {
       if (storage instanceof Error) {
-        failed.push({ location, error: storage })
+        for (const location of ofStorage) failed.push({ location, error: storage })
         continue
       }
-      const ofStorage = byStorage.get(storage)
-      if (ofStorage === undefined) byStorage.set(storage, [location])
-      else ofStorage.push(location)
+      const deleted = await storage.delete(ofStorage, options)
+      for (const each of deleted.failed) failed.push(each)
+      for (const location of deleted.missing) missing.push(location)
     }
-    for (const [storage, ofStorage] of byStorage) failed.push(...(await storage.delete(ofStorage)))
-    return failed
+    return { failed, missing }
   }
 
-  async exists(location: string): Promise<boolean> {
-    return this.#at(location).exists(location)
+  async exists(location: string, options?: CallOptions): Promise<boolean> {
+    return this.#at(location).exists(location, options)
   }
 
-  async folders(folder: string): Promise<string[]> {
-    return this.#at(folder).folders(folder)
+  async now(folder: string, options?: CallOptions): Promise<Date> {
+    return this.#at(folder).now(folder, options)
   }
 
-  async makeFolder(folder: string): Promise<void> {
-    return this.#at(folder).makeFolder(folder)
+  async folders(folder: string, options?: CallOptions): Promise<string[]> {
+    return this.#at(folder).folders(folder, options)
   }
 
-  async removeFolder(folder: string): Promise<void> {
-    return this.#at(folder).removeFolder(folder)
+  async makeFolder(folder: string, options?: CallOptions): Promise<void> {
+    return this.#at(folder).makeFolder(folder, options)
   }
 
-  async folderExists(folder: string): Promise<boolean> {
-    return this.#at(folder).folderExists(folder)
+  async removeFolder(folder: string, options?: CallOptions): Promise<void> {
+    return this.#at(folder).removeFolder(folder, options)
+  }
+
+  async folderExists(folder: string, options?: CallOptions): Promise<boolean> {
+    return this.#at(folder).folderExists(folder, options)
   }
 
   #tryAt(location: string): FolderStorage | Error {
@@ -170,6 +200,32 @@ export class RoutedStorage implements FolderStorage {
       }),
     })
   }
+}
+
+function groupedBy<T, K>(items: readonly T[], keyOf: (item: T) => K): Map<K, T[]> {
+  const groups = new Map<K, T[]>()
+  for (const item of items) {
+    const key = keyOf(item)
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, [item])
+    else group.push(item)
+  }
+  return groups
+}
+
+const copyPartBytes = 16 * 1024 * 1024
+
+/**
+ * A file in parts, for a copy between two storages.
+ * Limit: a file that is replaced by one of the same size meanwhile is not noticed. Files of tables never are.
+ */
+async function* contentOf(
+  storage: Storage,
+  location: string,
+  size: number,
+  options: CallOptions,
+): AsyncGenerator<Uint8Array> {
+  for (const part of partsOf(0, size, copyPartBytes)) yield await storage.read(location, part, options)
 }
 
 const credentialKeys = ['access-key-id', 'secret-access-key', 'session-token', 'session-token-expires-at-ms']

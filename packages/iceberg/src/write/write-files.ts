@@ -1,6 +1,3 @@
-import { createReadStream } from 'node:fs'
-import { mkdir, rm } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
 import type { LoadedTable } from '../catalogs/catalog.ts'
 import { tableName } from '../catalogs/catalog.ts'
 import { IcebergError } from '../errors.ts'
@@ -16,13 +13,10 @@ import { metricsModes, type MetricsMode } from '../parquet/metrics-modes.ts'
 import { writeParquetFile } from '../parquet/write-file.ts'
 import { assertWritableColumns } from '../parquet/write-types.ts'
 import type { Row } from '../parquet/write-values.ts'
-import { pathOf } from '../storage/local-storage.ts'
-import { parseLocation } from '../storage/location.ts'
-import { temporaryFolder } from '../storage/temporary-folder.ts'
+import { NewFiles } from '../storage/new-files.ts'
 import { newDataLocation } from './data-location.ts'
 import { measuredRowBytes, partSizes, rowsOfNextFile, targetFileBytes, type PartSize } from './file-sizes.ts'
 import { partitionPath } from '../manifests/partition-path.ts'
-import { removeFiles } from './remove-files.ts'
 import { router } from './route-rows.ts'
 import { rowSort, type RowSort } from './sort-rows.ts'
 
@@ -32,6 +26,8 @@ export type Rows = Iterable<Row> | AsyncIterable<Row>
 export interface WriteFilesOptions {
   /** Rows of one file at most; the others go into further files. Default: no limit but the table's size of files. */
   readonly maxRowsPerFile?: number
+  /** Ends the writing of files; what was written is removed. A statement of DuckDB that is under way is waited for. */
+  readonly signal?: AbortSignal | undefined
 }
 
 /** Refuses tables that this package must not or cannot write rows to, before anything is written. */
@@ -104,7 +100,10 @@ export interface Part {
   readonly partition: PartitionValues
 }
 
-/** Writes parts of `new_rows`, all of the same columns, each into as many files as it needs. */
+/**
+ * Writes parts of `new_rows`, all of the same columns, each into as many files as it needs. The files are whole and
+ * durable when this returns.
+ */
 export async function writeParts(
   connection: Connection,
   table: LoadedTable,
@@ -116,6 +115,7 @@ export async function writeParts(
   if (first === undefined) return []
   const sizes = await partSizes(connection, first.kind.fields)
   const written: ContentFile[][] = []
+  const newFiles = new NewFiles(table.storage, options)
   try {
     for (const [number, part] of parts.entries()) {
       const files: ContentFile[] = []
@@ -126,17 +126,21 @@ export async function writeParts(
         .map((field, index) => `${newRows}.c${index} as ${sqlName(field.name)}`)
         .join(', ')
       const select = `select ${columns} from ${newRows} where ${newRows}.part = ${number} ${orderBy}`
-      for await (const file of filesOf(connection, table, part, { select, ...size }, options)) files.push(file)
+      for await (const file of filesOf(connection, newFiles, table, part, { select, ...size }, options)) {
+        files.push(file)
+      }
     }
+    await newFiles.keep()
     return written
   } catch (error) {
-    await removeFiles(table, written.flat())
+    await newFiles.remove()
     throw error
   }
 }
 
 async function* filesOf(
   connection: Connection,
+  newFiles: NewFiles,
   table: LoadedTable,
   { kind, partition }: Part,
   { select, rows, plainBytes }: PartSize & { readonly select: string },
@@ -144,7 +148,7 @@ async function* filesOf(
 ): AsyncGenerator<ContentFile> {
   const target = targetFileBytes(table.metadata, kind.content)
   if (plainBytes <= target && rows <= maxRowsPerFile) {
-    yield await writeFile(connection, table, kind, select, partition)
+    yield await writeFile(connection, newFiles, table, kind, select, partition)
     return
   }
   // Sorted once for all files: rows that are equal in the order may come in another one the next time.
@@ -156,7 +160,7 @@ async function* filesOf(
   for (let done = 0; done < rows;) {
     const next = rowsOfNextFile(rows - done, rowBytes, target, maxRowsPerFile)
     const range = `from part_rows where rowid >= ${done} and rowid < ${done + next}`
-    const file = await writeFile(connection, table, kind, range, partition)
+    const file = await writeFile(connection, newFiles, table, kind, range, partition)
     yield file
     if (file.recordCount !== next) {
       throw new IcebergError('parquet_failed', `DuckDB wrote ${file.recordCount} rows to ${file.filePath}, not ${next}`)
@@ -168,9 +172,10 @@ async function* filesOf(
 
 type Connection = Parameters<typeof writeParquetFile>[0]
 
-/** Writes the rows of a select as one file of a partition. */
+/** Writes the rows of a select as one file of a partition. It belongs to `newFiles`: it is there when they are kept. */
 export async function writeFile(
   on: DuckDb | Connection,
+  newFiles: NewFiles,
   table: LoadedTable,
   kind: FileKind,
   select: string,
@@ -189,38 +194,10 @@ export async function writeFile(
     await check(connection, path)
     return metrics
   }
-  try {
-    const metrics = await storedFile(table, filePath, (path) =>
-      'using' in on ? on.using((connection) => write(connection, path)) : write(on, path),
-    )
-    const { content, specId, equalityIds } = kind
-    const sortOrderId = content === 'data' ? kind.sortOrderId : undefined
-    return { content, filePath, fileFormat: 'parquet', specId, partition, ...metrics, equalityIds, sortOrderId }
-  } catch (error) {
-    await removeFiles(table, [filePath])
-    throw error
-  }
-}
-
-/** DuckDB writes where the file is to be, if that is on this machine; else beside, and it is sent from there. */
-async function storedFile<T>(table: LoadedTable, location: string, write: (path: string) => Promise<T>): Promise<T> {
-  if (parseLocation(location).scheme === 'file') {
-    const path = pathOf(location)
-    await mkdir(dirname(path), { recursive: true })
-    return await write(path)
-  }
-  const folder = await temporaryFolder('write')
-  try {
-    const path = join(folder, 'file.parquet')
-    const written = await write(path)
-    const content = createReadStream(path)
-    try {
-      await table.storage.write(location, content)
-    } finally {
-      content.destroy() // it may not have been read to its end
-    }
-    return written
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
+  const metrics = await newFiles.write(filePath, (path) =>
+    'using' in on ? on.using((connection) => write(connection, path)) : write(on, path),
+  )
+  const { content, specId, equalityIds } = kind
+  const sortOrderId = content === 'data' ? kind.sortOrderId : undefined
+  return { content, filePath, fileFormat: 'parquet', specId, partition, ...metrics, equalityIds, sortOrderId }
 }

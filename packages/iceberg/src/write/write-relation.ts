@@ -8,6 +8,8 @@ import { explained, sqlName, type DuckDb } from '../parquet/duckdb.ts'
 import { metricsModes } from '../parquet/metrics-modes.ts'
 import { parquetSource } from '../parquet/parquet-table.ts'
 import { duckDbType } from '../parquet/write-types.ts'
+import { NewFiles } from '../storage/new-files.ts'
+import type { CallOptions } from '../storage/storage.ts'
 import { assertCanWriteRows, writeFile, type FileKind } from './write-files.ts'
 
 /**
@@ -27,6 +29,7 @@ export async function writeRelation(
   duckdb: DuckDb,
   table: LoadedTable,
   relation: Relation,
+  options: CallOptions = {},
 ): Promise<ContentFile | undefined> {
   assertCanWriteRows(table)
   const { metadata } = table
@@ -48,12 +51,18 @@ export async function writeRelation(
     )
   }
   await assertColumns(duckdb, relation.select, schema.fields, name)
-  const file = await writeFile(duckdb, table, kind, relation.select, partition, (connection, path) =>
-    assertNoNulls(connection, path, schema.fields, name),
-  )
-  if (file.recordCount > 0) return file
-  await table.storage.delete([file.filePath])
-  return undefined
+  const newFiles = new NewFiles(table.storage, options)
+  try {
+    const file = await writeFile(duckdb, newFiles, table, kind, relation.select, partition, (connection, path) =>
+      assertNoNulls(connection, path, schema.fields, name),
+    )
+    if (file.recordCount > 0) await newFiles.keep()
+    else await newFiles.remove()
+    return file.recordCount > 0 ? file : undefined
+  } catch (error) {
+    await newFiles.remove()
+    throw error
+  }
 }
 
 /** A column of another type would be written as that type, and readers would fail on the file. */

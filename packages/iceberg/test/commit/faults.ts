@@ -8,6 +8,7 @@ import {
   type ListedFile,
   type LoadedTable,
 } from '../../src/index.ts'
+import { sendDrafts, temporaryDraft } from '../../src/storage/draft.ts'
 
 /** `before`: it fails and nothing happened; `after`: it was done, and fails all the same; `down`: so do all after it. */
 export type FaultMode = 'before' | 'after' | 'down'
@@ -44,16 +45,23 @@ const storageError = (): Error => new IcebergError('storage_failed', 'the storag
 export function faultyStorage(inner: FolderStorage, fault: Fault): FolderStorage {
   const call = <T>(name: string, work: () => Promise<T>): Promise<T> => fault.call(name, work, storageError)
   return {
-    read: (location, range) => call('read', () => inner.read(location, range)),
-    size: (location) => call('size', () => inner.size(location)),
+    read: (location, range, options) => call('read', () => inner.read(location, range, options)),
+    size: (location, options) => call('size', () => inner.size(location, options)),
     write: (location, content, options) => call('write', () => inner.write(location, content, options)),
-    exists: (location) => call('exists', () => inner.exists(location)),
-    delete: (locations) => call('delete', () => inner.delete(locations)),
-    folders: (folder) => call('folders', () => inner.folders(folder)),
-    makeFolder: (folder) => call('makeFolder', () => inner.makeFolder(folder)),
-    removeFolder: (folder) => call('removeFolder', () => inner.removeFolder(folder)),
-    folderExists: (folder) => call('folderExists', () => inner.folderExists(folder)),
-    list: (folder) => partialList(inner.list(folder), call),
+    draft: (location, options) => call('draft', () => inner.draft(location, options)),
+    // One after another, so that it also breaks half way.
+    adopt: async (drafts, options) => {
+      for (const draft of drafts) await call('adopt', () => inner.adopt([draft], options))
+    },
+    copy: (from, to, options) => call('copy', () => inner.copy(from, to, options)),
+    exists: (location, options) => call('exists', () => inner.exists(location, options)),
+    delete: (locations, options) => call('delete', () => inner.delete(locations, options)),
+    now: (folder, options) => call('now', () => inner.now(folder, options)),
+    folders: (folder, options) => call('folders', () => inner.folders(folder, options)),
+    makeFolder: (folder, options) => call('makeFolder', () => inner.makeFolder(folder, options)),
+    removeFolder: (folder, options) => call('removeFolder', () => inner.removeFolder(folder, options)),
+    folderExists: (folder, options) => call('folderExists', () => inner.folderExists(folder, options)),
+    list: (folder, options) => partialList(inner.list(folder, options), call),
   }
 }
 
@@ -115,7 +123,7 @@ export function memoryBucket(): FolderStorage & { readonly files: ReadonlyMap<st
     return content
   }
   const within = (folder: string): string[] => [...files.keys()].filter((location) => location.startsWith(`${folder}/`))
-  return {
+  const storage: ReturnType<typeof memoryBucket> = {
     files,
     read: async (location, { offset, length } = { offset: 0, length: found(location).length }) =>
       found(location).slice(offset, offset + length),
@@ -127,10 +135,11 @@ export function memoryBucket(): FolderStorage & { readonly files: ReadonlyMap<st
       if (exclusive && files.has(location)) throw new IcebergError('storage_exists', `There is a ${location}.`)
       files.set(location, Buffer.concat(parts))
     },
-    delete: async (locations) => {
-      for (const location of locations) files.delete(location)
-      return []
-    },
+    draft: (location) => temporaryDraft(location),
+    adopt: (drafts) => sendDrafts(storage, drafts),
+    copy: async (from, to) => void files.set(to, found(from)),
+    delete: async (locations) => ({ failed: [], missing: locations.filter((location) => !files.delete(location)) }),
+    now: async () => new Date(),
     async *list(folder) {
       for (const location of within(folder)) yield { location, size: found(location).length, modifiedAt: new Date(0) }
     },
@@ -141,6 +150,7 @@ export function memoryBucket(): FolderStorage & { readonly files: ReadonlyMap<st
     removeFolder: async (folder) => void made.delete(folder),
     folderExists: async (folder) => made.has(folder) || within(folder).length > 0,
   }
+  return storage
 }
 
 /** What a commit is answered though it was applied. `repeated`: what a second copy of the request is answered. */

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto'
+import { access, readFile, writeFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import type { ListedFile, Storage } from '../../src/storage/index.ts'
 
@@ -8,6 +9,8 @@ export interface StorageBed {
   folder: string
   /** Names the store cannot hold as they are, whatever we do. */
   impossible?: readonly string[]
+  /** Whether a delete says which files were not there. */
+  tellsMissing: boolean
 }
 
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8')
@@ -166,16 +169,148 @@ export function storageConformance(name: string, open: () => Promise<StorageBed>
       )
       for (const n of names) expect(text(await storage.read(`${folder}/${n}/${n}`))).toBe(n)
       const [kept = '', ...gone] = names
-      expect(await storage.delete(gone.map((n) => `${folder}/${n}/${n}`))).toEqual([])
+      expect((await storage.delete(gone.map((n) => `${folder}/${n}/${n}`))).failed).toEqual([])
       expect((await listed(storage, folder)).map((f) => f.location)).toEqual([`${folder}/${kept}/${kept}`])
     })
 
-    test('deleting what is not there is no error', async () => {
-      const { storage, folder } = await open()
+    test('deleting what is not there is no error, and is told apart where the store knows', async () => {
+      const { storage, folder, tellsMissing } = await open()
       await storage.write(`${folder}/a`, bytes('a'))
-      expect(await storage.delete([`${folder}/a`, `${folder}/missing`, `${folder}/no/such/folder`])).toEqual([])
+      const gone = [`${folder}/missing`, `${folder}/no/such/folder`]
+      const { failed, missing } = await storage.delete([`${folder}/a`, ...gone])
+      expect(failed).toEqual([])
+      expect(missing.toSorted()).toEqual(tellsMissing ? gone : [])
       expect(await storage.exists(`${folder}/a`)).toBe(false)
-      expect(await storage.delete([])).toEqual([])
+      expect(await storage.delete([])).toEqual({ failed: [], missing: [] })
+    })
+
+    test('drafts appear whole when they are adopted, and not before', async () => {
+      const { storage, folder } = await open()
+      const names = ['new/x/1.parquet', 'new/x/2.parquet', 'new/y/3.parquet']
+      const drafts = []
+      for (const name of names) {
+        const draft = await storage.draft(`${folder}/${name}`)
+        await writeFile(draft.path, name)
+        drafts.push(draft)
+        expect(await storage.exists(draft.location)).toBe(false)
+      }
+      await storage.adopt(drafts)
+      for (const [n, { location, path }] of drafts.entries()) {
+        expect(text(await storage.read(location))).toBe(names[n])
+        await expect(access(path)).rejects.toMatchObject({ code: 'ENOENT' })
+      }
+      for (const draft of drafts) await draft.discard()
+      expect((await listed(storage, folder)).map((f) => f.location)).toEqual(names.map((n) => `${folder}/${n}`))
+      await storage.adopt([])
+    })
+
+    test('a draft replaces what is there, and one that is discarded leaves nothing', async () => {
+      const { storage, folder } = await open()
+      await storage.write(`${folder}/f`, bytes('old'))
+      const [kept, dropped] = [await storage.draft(`${folder}/f`), await storage.draft(`${folder}/g`)]
+      for (const { path } of [kept, dropped]) await writeFile(path, randomBytes(6 * 1024 * 1024))
+      const content = await readFile(kept.path)
+      await storage.adopt([kept])
+      await dropped.discard()
+      await dropped.discard()
+      expect(Buffer.compare(await storage.read(`${folder}/f`), content)).toBe(0)
+      expect(await listed(storage, folder)).toHaveLength(1)
+      await expect(access(dropped.path)).rejects.toMatchObject({ code: 'ENOENT' })
+    })
+
+    test('a draft that was never written is refused', async () => {
+      const { storage, folder } = await open()
+      const draft = await storage.draft(`${folder}/f`)
+      await expect(storage.adopt([draft])).rejects.toMatchObject({ code: expect.stringMatching(/^storage_/) })
+      expect(await storage.exists(`${folder}/f`)).toBe(false)
+      await draft.discard()
+      await expect(storage.draft('gs://bucket/f')).rejects.toMatchObject({ code: 'location_invalid' })
+    })
+
+    test('a copy is the same file at another place, and replaces what is there', async () => {
+      const { storage, folder, impossible = [] } = await open()
+      for (const name of awkwardNames.filter((n) => !impossible.includes(n))) {
+        await storage.write(`${folder}/${name}`, bytes(name))
+        await storage.copy(`${folder}/${name}`, `${folder}/kept/away/${name}`)
+        expect(text(await storage.read(`${folder}/kept/away/${name}`))).toBe(name)
+        expect(text(await storage.read(`${folder}/${name}`))).toBe(name)
+      }
+      await storage.write(`${folder}/new`, bytes('new'))
+      await storage.copy(`${folder}/new`, `${folder}/kept/away/_hidden`)
+      expect(text(await storage.read(`${folder}/kept/away/_hidden`))).toBe('new')
+      for (const missing of [`${folder}/nothing`, `${folder}/kept`]) {
+        await expect(storage.copy(missing, `${folder}/copy`)).rejects.toMatchObject({ code: 'storage_not_found' })
+      }
+      expect(await storage.exists(`${folder}/copy`)).toBe(false)
+    })
+
+    test('the clock is the one that dates the files', async () => {
+      const { storage, folder } = await open()
+      await storage.write(`${folder}/before`, bytes('x'))
+      const now = await storage.now(folder)
+      await storage.write(`${folder}/after`, bytes('x'))
+      const [after, before] = await listed(storage, folder)
+      // S3 dates in whole seconds.
+      expect(now.getTime()).toBeGreaterThan((before?.modifiedAt.getTime() ?? 0) - 1000)
+      expect(now.getTime()).toBeLessThan((after?.modifiedAt.getTime() ?? 0) + 1000)
+      expect(await listed(storage, folder)).toHaveLength(2)
+      expect(Math.abs((await storage.now(`${folder}/nothing/there`)).getTime() - now.getTime())).toBeLessThan(60_000)
+    })
+
+    test('a call whose signal is aborted throws its reason, and does nothing', async () => {
+      const { storage, folder } = await open()
+      await storage.write(`${folder}/f`, bytes('x'))
+      const draft = await storage.draft(`${folder}/d`)
+      await writeFile(draft.path, 'x')
+      const reason = new Error('not wanted any more')
+      const signal = AbortSignal.abort(reason)
+      const calls: Record<string, () => Promise<unknown>> = {
+        read: () => storage.read(`${folder}/f`, undefined, { signal }),
+        'read of a part': () => storage.read(`${folder}/f`, { offset: 0, length: 1 }, { signal }),
+        size: () => storage.size(`${folder}/f`, { signal }),
+        exists: () => storage.exists(`${folder}/f`, { signal }),
+        write: () => storage.write(`${folder}/g`, bytes('x'), { signal }),
+        'exclusive write': () => storage.write(`${folder}/g`, bytes('x'), { signal, exclusive: true }),
+        draft: () => storage.draft(`${folder}/g`, { signal }),
+        adopt: () => storage.adopt([draft], { signal }),
+        copy: () => storage.copy(`${folder}/f`, `${folder}/g`, { signal }),
+        delete: () => storage.delete([`${folder}/f`], { signal }),
+        now: () => storage.now(folder, { signal }),
+        list: () => storage.list(folder, { signal })[Symbol.asyncIterator]().next(),
+      }
+      for (const [call, run] of Object.entries(calls)) await expect(run(), call).rejects.toBe(reason)
+      await draft.discard()
+      expect((await listed(storage, folder)).map((f) => f.location)).toEqual([`${folder}/f`])
+    })
+
+    test('a write whose source hangs ends when its signal is aborted, and leaves no file', async () => {
+      const { storage, folder } = await open()
+      const stop = new AbortController()
+      let closed = false
+      async function* hanging(): AsyncGenerator<Uint8Array> {
+        try {
+          yield new Uint8Array(12 * 1024 * 1024)
+          stop.abort(new Error('not wanted any more'))
+          await new Promise(() => {})
+        } finally {
+          closed = true
+        }
+      }
+      const source = hanging()
+      const write = storage.write(`${folder}/half`, source, { signal: stop.signal })
+      await expect(write).rejects.toThrow('not wanted any more')
+      expect(closed).toBe(false) // nobody can make it go on
+      expect(await storage.exists(`${folder}/half`)).toBe(false)
+    })
+
+    test('a listing ends where its signal is aborted', async () => {
+      const { storage, folder } = await open()
+      for (const n of [1, 2, 3]) await storage.write(`${folder}/${n}`, bytes('x'))
+      const stop = new AbortController()
+      const list = async (): Promise<void> => {
+        for await (const file of storage.list(folder, { signal: stop.signal })) stop.abort(new Error(file.location))
+      }
+      await expect(list()).rejects.toThrow(folder)
     })
 
     test('a file named by another location is not reached', async () => {

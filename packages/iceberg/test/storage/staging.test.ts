@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { LocalStorage, Staging, type ByteRange, type Storage } from '../../src/storage/index.ts'
+import { sendDrafts, temporaryDraft } from '../../src/storage/draft.ts'
 import { ownTag } from '../../src/storage/process-tag.ts'
 
 let root: string
@@ -18,17 +19,22 @@ function remote(fail?: (location: string, range: ByteRange | undefined) => void)
   const local = new LocalStorage()
   const folder = `${root}/remote${(stores += 1)}`
   const at = (location: string): string => location.replace('s3://', `${folder}/`)
-  return {
-    read: async (location, range) => {
+  const storage: Storage = {
+    read: async (location, range, options) => {
       fail?.(location, range)
-      return local.read(at(location), range)
+      return local.read(at(location), range, options)
     },
-    size: (location) => local.size(at(location)),
+    size: (location, options) => local.size(at(location), options),
     write: (location, content, options) => local.write(at(location), content, options),
-    list: (prefix) => local.list(at(prefix)),
-    delete: (locations) => local.delete(locations.map(at)),
-    exists: (location) => local.exists(at(location)),
+    draft: (location) => temporaryDraft(location),
+    adopt: (drafts, options) => sendDrafts(storage, drafts, options),
+    copy: (from, to, options) => local.copy(at(from), at(to), options),
+    list: (prefix, options) => local.list(at(prefix), options),
+    delete: (locations, options) => local.delete(locations.map(at), options),
+    exists: (location, options) => local.exists(at(location), options),
+    now: (prefix, options) => local.now(at(prefix), options),
   }
+  return storage
 }
 
 async function freshFolder(): Promise<string> {
