@@ -83,7 +83,14 @@ function exitOfStatus(status: number): Exit {
   return status >= 400 && status < 500 ? 'usage' : 'failed'
 }
 
-const usageCodes = new Set(['options_invalid', 'number_invalid', 'key_invalid', 'id_invalid', 'operation_invalid'])
+const usageCodes = new Set([
+  'options_invalid',
+  'number_invalid',
+  'key_invalid',
+  'key_refused',
+  'id_invalid',
+  'operation_invalid',
+])
 
 function ofEngine({ code, message, details }: FencepostError): Failure {
   const failure = { code, message, details }

@@ -1,4 +1,4 @@
-import type { Pipeline } from '@fencepost/client'
+import type { JobSummary, Pipeline } from '@fencepost/client'
 import { command } from './command/command.ts'
 import { clientSettings, connect } from './connection.ts'
 import { describeJobs } from './jobs/describe.ts'
@@ -12,7 +12,11 @@ export const showPipeline = command({
   arguments: pipelineId,
   settings: clientSettings,
   async run({ args, settings, output }) {
-    const pipeline = await connect(settings).getPipeline(args.pipeline_id)
+    const client = connect(settings)
+    const { pipeline_id: id, status } = await client.getPipeline(args.pipeline_id, { limit: 1 })
+    const jobs: JobSummary[] = []
+    for await (const job of client.eachPipelineJob(id, { limit: 1000 })) jobs.push(job)
+    const pipeline = { pipeline_id: id, status, jobs }
     output.answer(pipeline, () => describe(pipeline, output))
   },
 })

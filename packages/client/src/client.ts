@@ -1,5 +1,7 @@
+import type { JobEvent } from './event.ts'
 import { follow, type FollowOptions } from './follow.ts'
-import type { ListQuery, Submission } from './job.ts'
+import type { ChildrenQuery, JobSummary, ListQuery, PipelineQuery, Submission } from './job.ts'
+import { each, pages } from './pages.ts'
 import { call, type CallOptions, type Connection, type RouteInput } from './request.ts'
 import type { AnswerOf, Route } from './route.ts'
 import { routes } from './routes.ts'
@@ -39,6 +41,7 @@ export function createClient(options: ClientOptions) {
   return {
     ...jobCalls(connection, ask),
     ...serviceCalls(ask),
+    ...pagedCalls(connection),
     /** Any route: an application's, say. */
     call: ask,
   }
@@ -55,7 +58,7 @@ function jobCalls(connection: Connection, ask: Ask) {
     cancelJob: (jobId: string, more?: CallOptions) => ask(routes.cancelJob, of(jobId), more),
     recoverJob: (jobId: string, more?: CallOptions) => ask(routes.recoverJob, of(jobId), more),
     explainJob: (jobId: string, more?: CallOptions) => ask(routes.explainJob, of(jobId), more),
-    jobChildren: (jobId: string, query: RouteInput<typeof routes.jobChildren>['query'] = {}, more?: CallOptions) =>
+    jobChildren: (jobId: string, query: ChildrenQuery = {}, more?: CallOptions) =>
       ask(routes.jobChildren, { ...of(jobId), query }, more),
     jobEvents: (jobId: string, query: RouteInput<typeof routes.jobEvents>['query'] = {}, more?: CallOptions) =>
       ask(routes.jobEvents, { ...of(jobId), query }, more),
@@ -79,11 +82,41 @@ function jobCalls(connection: Connection, ask: Ask) {
   }
 }
 
+/** Lists without their pages: the next one is asked for when it is needed. */
+function pagedCalls(connection: Connection) {
+  const of = (jobId: string) => ({ params: { job_id: jobId } })
+  return {
+    /** All jobs that fit, newest first. */
+    eachJob: (query: ListQuery = {}, more?: CallOptions): AsyncGenerator<JobSummary, void> =>
+      each(pages(connection, routes.listJobs, { query }, more), (page) => page),
+    /** All children of a job, newest first. */
+    eachChild: (jobId: string, query: ChildrenQuery = {}, more?: CallOptions): AsyncGenerator<JobSummary, void> =>
+      each(pages(connection, routes.jobChildren, { ...of(jobId), query }, more), (page) => page),
+    /** All jobs of a pipeline, oldest first. */
+    eachPipelineJob: (
+      pipelineId: string,
+      query: PipelineQuery = {},
+      more?: CallOptions,
+    ): AsyncGenerator<JobSummary, void> =>
+      each(
+        pages(connection, routes.getPipeline, { params: { pipeline_id: pipelineId }, query }, more),
+        ({ jobs }) => jobs,
+      ),
+    /** All events of a job that are there, oldest first. */
+    eachEvent: (
+      jobId: string,
+      query: RouteInput<typeof routes.jobEvents>['query'] = {},
+      more?: CallOptions,
+    ): AsyncGenerator<JobEvent, void> =>
+      each(pages(connection, routes.jobEvents, { ...of(jobId), query }, more), (page) => page),
+  }
+}
+
 function serviceCalls(ask: Ask) {
   return {
     listOperations: (more?: CallOptions) => ask(routes.listOperations, {}, more),
-    getPipeline: (pipelineId: string, more?: CallOptions) =>
-      ask(routes.getPipeline, { params: { pipeline_id: pipelineId } }, more),
+    getPipeline: (pipelineId: string, query: PipelineQuery = {}, more?: CallOptions) =>
+      ask(routes.getPipeline, { params: { pipeline_id: pipelineId }, query }, more),
     abortPipeline: (pipelineId: string, more?: CallOptions) =>
       ask(routes.abortPipeline, { params: { pipeline_id: pipelineId } }, more),
     listWorkers: (more?: CallOptions) => ask(routes.listWorkers, {}, more),

@@ -10,6 +10,10 @@ export const apiErrors = {
   json_too_deep: { status: 400, meaning: 'The body is nested more deeply than is allowed.' },
   http_malformed: { status: 400, meaning: 'The request is not HTTP that can be understood.' },
   payload_invalid: { status: 400, meaning: 'The payload does not fit the schema of its operation.' },
+  key_refused: {
+    status: 400,
+    meaning: 'The submission gives a lock, slot or dedup key that the operation makes itself, or takes from nobody.',
+  },
   token_missing: { status: 401, meaning: 'The request carries no token, and tokens are in use.' },
   token_invalid: { status: 401, meaning: 'The token is not known, or was revoked.' },
   role_insufficient: { status: 403, meaning: 'The token has a role that may not do this.' },

@@ -6,11 +6,17 @@ export type { FollowOptions } from './follow.ts'
 export {
   job,
   jobStatus,
+  jobSummary,
+  jobValue,
   listQuery,
   submission,
+  type ChildrenQuery,
   type Job,
   type JobStatus,
+  type JobSummary,
+  type JobValue,
   type ListQuery,
+  type PipelineQuery,
   type Submission,
 } from './job.ts'
 export type { CallOptions } from './request.ts'

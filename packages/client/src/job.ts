@@ -47,6 +47,14 @@ export const job = z.looseObject({
 })
 export type Job = z.output<typeof job>
 
+/** What a list leaves out unless it is asked for: it may be large. */
+export const jobValue = z.enum(['payload', 'result', 'results'])
+export type JobValue = z.output<typeof jobValue>
+
+/** A job in a list: without its payload, result and results, unless they were asked for. */
+export const jobSummary = job.partial({ payload: true, result: true, results: true })
+export type JobSummary = z.output<typeof jobSummary>
+
 const integer = z.int().min(-2_147_483_648).max(2_147_483_647)
 
 /** What a job is submitted with. */
@@ -58,9 +66,9 @@ export const submission = z
     delay_ms: z.int().min(0).max(2_147_483_647).optional().describe('Not before so many milliseconds from now.'),
     max_attempts: z.int().min(1).max(2_147_483_647).optional(),
     queue: queueName.optional(),
-    lock_key: key.optional(),
-    slot_key: key.optional(),
-    dedup_key: key.optional(),
+    lock_key: key.optional().describe('Only where the operation has keys: caller and makes none itself.'),
+    slot_key: key.optional().describe('Likewise.'),
+    dedup_key: key.optional().describe('Likewise.'),
     pipeline_id: idInput.optional(),
   })
   .refine(({ run_after: at, delay_ms: ms }) => at === undefined || ms === undefined, {
@@ -68,6 +76,12 @@ export const submission = z
     message: 'give run_after or delay_ms, not both',
   })
 export type Submission = z.input<typeof submission>
+
+/** Parts of a list that is written with commas in a query string. */
+const include = z
+  .preprocess((value) => (typeof value === 'string' ? value.split(',') : value), z.array(jobValue).min(1).max(3))
+  .optional()
+  .describe('What else to list of each job. A page then ends before its answer gets too large; see Next-After.')
 
 export const listQuery = z.strictObject({
   status: jobStatus.optional(),
@@ -78,7 +92,14 @@ export const listQuery = z.strictObject({
   lock_key: key.optional(),
   limit: queryInteger(1, 1000).optional().describe('At most so many; 100 if left out.'),
   after: idInput.optional().describe('Only jobs submitted before this one: the last id of the page before.'),
+  include,
 })
 export type ListQuery = z.output<typeof listQuery>
 
-export const childrenQuery = listQuery.pick({ status: true, limit: true, after: true })
+export const childrenQuery = listQuery.pick({ status: true, limit: true, after: true, include: true })
+export type ChildrenQuery = z.output<typeof childrenQuery>
+
+export const pipelineQuery = listQuery
+  .pick({ limit: true, include: true })
+  .extend({ after: idInput.optional().describe('Only jobs submitted after this one: the last id of the page before.') })
+export type PipelineQuery = z.output<typeof pipelineQuery>

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { eventsQuery, jobEvent } from './event.ts'
 import { explanation } from './explanation.ts'
-import { childrenQuery, job, listQuery, submission } from './job.ts'
+import { childrenQuery, job, jobSummary, listQuery, pipelineQuery, submission } from './job.ts'
 import type { Route } from './route.ts'
 import { drain, drainChange, health, operation, pipeline, readiness, worker } from './service.ts'
 import { createdToken, newToken, token } from './token.ts'
@@ -11,6 +11,7 @@ const jobPath = z.object({ job_id: z.string() })
 const pipelinePath = z.object({ pipeline_id: z.string() })
 
 const retryAfterUnfinished = { 'Retry-After': '30 while the job is pending or running.' }
+const nextAfter = { 'Next-After': 'Where the next page begins: give it as after. Absent on the last page.' }
 const lastEventId = { 'Last-Event-ID': 'The id of the last event that was received: a stream goes on after it.' }
 
 /** The table of routes. */
@@ -18,12 +19,13 @@ export const routes = {
   listJobs: {
     method: 'GET',
     path: '/jobs',
-    summary: 'Jobs that fit every filter, newest first; deleted ones are hidden',
+    summary: 'Summaries of the jobs that fit every filter, newest first; deleted ones are hidden',
     tag: 'jobs',
     role: 'viewer',
     query: listQuery,
     status: 200,
-    answer: z.array(job),
+    answer: z.array(jobSummary),
+    answerHeaders: nextAfter,
     errors: [],
   },
   getJob: {
@@ -82,6 +84,7 @@ export const routes = {
     requestHeaders: lastEventId,
     status: 200,
     answer: z.array(jobEvent),
+    answerHeaders: nextAfter,
     stream: jobEvent,
     errors: ['job_not_found'],
   },
@@ -99,13 +102,14 @@ export const routes = {
   jobChildren: {
     method: 'GET',
     path: '/jobs/{job_id}/children',
-    summary: 'The children of a job, newest first',
+    summary: 'Summaries of the children of a job, newest first',
     tag: 'jobs',
     role: 'viewer',
     params: jobPath,
     query: childrenQuery,
     status: 200,
-    answer: z.array(job),
+    answer: z.array(jobSummary),
+    answerHeaders: nextAfter,
     errors: ['job_not_found'],
   },
   events: {
@@ -148,17 +152,27 @@ export const routes = {
       'Retry-After': '30.',
       'Idempotency-Replayed': 'true when this is the answer to an earlier request with the same key.',
     },
-    errors: ['payload_invalid', 'operation_unknown', 'lock_held', 'duplicate', 'idempotency_mismatch', 'drained'],
+    errors: [
+      'payload_invalid',
+      'key_refused',
+      'operation_unknown',
+      'lock_held',
+      'duplicate',
+      'idempotency_mismatch',
+      'drained',
+    ],
   },
   getPipeline: {
     method: 'GET',
     path: '/pipelines/{pipeline_id}',
-    summary: 'A pipeline and its jobs',
+    summary: 'A pipeline and a page of its jobs, oldest first',
     tag: 'pipelines',
     role: 'viewer',
     params: pipelinePath,
+    query: pipelineQuery,
     status: 200,
     answer: pipeline,
+    answerHeaders: nextAfter,
     errors: ['pipeline_not_found'],
   },
   abortPipeline: {
@@ -170,6 +184,7 @@ export const routes = {
     params: pipelinePath,
     status: 200,
     answer: pipeline,
+    answerHeaders: nextAfter,
     errors: ['pipeline_not_found', 'nothing_to_abort'],
   },
   listWorkers: {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { job } from './job.ts'
+import { jobSummary } from './job.ts'
 import { count, id, timestamp } from './values.ts'
 
 // What is not about one job: pipelines, workers, operations, drain and the state of the server.
@@ -7,7 +7,7 @@ import { count, id, timestamp } from './values.ts'
 export const pipeline = z.object({
   pipeline_id: id,
   status: z.enum(['running', 'completed', 'partial', 'failed']),
-  jobs: z.array(job).describe('In order of submission, children among them.'),
+  jobs: z.array(jobSummary).describe('A page of them in order of submission, children among them.'),
 })
 export type Pipeline = z.output<typeof pipeline>
 
@@ -30,6 +30,7 @@ export const operation = z.object({
   max_attempts: count,
   lease_ms: count,
   isolation: z.enum(['none', 'process']),
+  keys: z.enum(['operation', 'caller']).describe('Whether submissions may give lock, slot and dedup keys.'),
   payload_schema: z
     .record(z.string(), z.unknown())
     .nullable()

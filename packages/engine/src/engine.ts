@@ -25,10 +25,17 @@ import { SubmitTogether } from './lifecycle/submit-together.ts'
 import { sweep, type Swept, type SweepOptions } from './lifecycle/sweep.ts'
 import { findOperation, operationDefaults, type Operation } from './operation.ts'
 import { explainJob, type Explanation } from './read/explain.ts'
-import { listEvents, type EventsOptions, type JobEvent } from './read/events.ts'
-import { getJob, getJobs, type Job } from './read/job.ts'
-import { listJobs, type ListOptions } from './read/list.ts'
-import { getPipeline, unfinishedOf, type Pipeline } from './read/pipeline.ts'
+import {
+  listEventPage,
+  listEvents,
+  type EventPage,
+  type EventPageOptions,
+  type EventsOptions,
+  type JobEvent,
+} from './read/events.ts'
+import { getJob, getJobs, getListedJobs, type Job, type ListedJob } from './read/job.ts'
+import { listJobs, listPage, type JobPage, type ListOptions, type PageOptions } from './read/list.ts'
+import { getPipeline, getPipelinePage, unfinishedOf, type Pipeline, type PipelinePage } from './read/pipeline.ts'
 import { watchEvents } from './read/watch-events.ts'
 import type { WorkOptions } from './worker/options.ts'
 import { workOnce, type WorkedOnce, type WorkOnceOptions } from './worker/once.ts'
@@ -322,15 +329,31 @@ export class Engine {
     return getJobs(this.#db, ids)
   }
 
-  /** The step results of these jobs, of all their attempts, in order; jobs without any are left out. */
-  async steps(jobIds: readonly string[]): Promise<Map<string, Step[]>> {
+  /** Returns the jobs that exist, by id. Those whose values take more than `inlineBytes` in Postgres come without them. */
+  async getListed(jobIds: readonly string[], options: { inlineBytes: number }): Promise<Map<string, ListedJob>> {
     const ids = jobIds.map((jobId) => checkId(jobId))
-    return listStepsOf(this.#db, ids)
+    return getListedJobs(this.#db, ids, options.inlineBytes)
+  }
+
+  /** The step results of these jobs, of all their attempts, in order; jobs without any are left out. */
+  async steps(jobIds: readonly string[], options: { withoutResults?: boolean } = {}): Promise<Map<string, Step[]>> {
+    const ids = jobIds.map((jobId) => checkId(jobId))
+    return listStepsOf(this.#db, ids, options)
   }
 
   /** Jobs that fit every filter, newest first. */
   async list(options: ListOptions = {}): Promise<Job[]> {
     return listJobs(this.#db, options)
+  }
+
+  /** A page of summaries, with the values that are asked for, bounded in number and in bytes; newest first. */
+  async listPage(options: PageOptions): Promise<JobPage> {
+    return listPage(this.#db, options)
+  }
+
+  /** A page of the events of a job, oldest first, bounded in number and in bytes. */
+  async eventPage(jobId: string, options: EventPageOptions): Promise<EventPage> {
+    return listEventPage(this.#db, checkId(jobId), options)
   }
 
   /** The events of a job, oldest first. */
@@ -358,6 +381,14 @@ export class Engine {
     return getPipeline(this.#db, checkId(pipelineId, 'pipeline id'))
   }
 
+  /** The pipeline with a page of its jobs, in order of submission; undefined where no job belongs to it. */
+  async pipelinePage(
+    pipelineId: string,
+    options: Pick<PageOptions, 'include' | 'payloadOf' | 'maxBytes' | 'after' | 'limit'>,
+  ): Promise<PipelinePage | undefined> {
+    return getPipelinePage(this.#db, checkId(pipelineId, 'pipeline id'), options)
+  }
+
   /** Cancels every unfinished job of a pipeline. */
   async abortPipeline(pipelineId: string, options: { by?: string } = {}): Promise<Aborted> {
     const id = checkId(pipelineId, 'pipeline id')
@@ -369,7 +400,7 @@ export class Engine {
       jobIds.push(...(await this.#cancel(unfinished, options.by)))
     }
     if (jobIds.length > 0) return { aborted: true, jobIds }
-    const known = (await this.pipeline(id)) !== undefined
+    const known = (await this.pipelinePage(id, { limit: 1, maxBytes: 0 })) !== undefined
     return { aborted: false, why: known ? 'nothing_to_abort' : 'not_found' }
   }
 

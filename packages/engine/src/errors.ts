@@ -7,6 +7,7 @@ export const errorCodes = {
   json_invalid: 'A value cannot be stored as JSON.',
   json_too_large: 'A value is larger, as JSON, than the size limit allows.',
   key_invalid: 'A lock, slot, dedup or other key is empty, too long or holds a null character.',
+  key_refused: 'A submission gives a key that its operation makes itself, or takes from nobody.',
   id_invalid: 'An id is not 32 hexadecimal digits.',
   number_invalid: 'A number is not in its range: a delay, priority, limit or number of attempts.',
   time_invalid: 'A time cannot be read as one.',

@@ -45,6 +45,8 @@ export interface OperationOptions<Input, Payload> {
   slot?: (payload: Payload) => string | undefined
   /** While a job with this key is pending or running, submitting another is a conflict. */
   dedup?: (payload: Payload) => string | undefined
+  /** Who chooses lock, slot and dedup keys: the operation alone, or submissions too, where the operation has none. */
+  keys?: 'operation' | 'caller'
   maxAttempts?: number
   /** How long an attempt may be silent before it is taken for dead. */
   leaseMs?: number
@@ -69,6 +71,7 @@ export interface Operation<Input = unknown> {
   readonly lock: ((payload: unknown) => string | undefined) | undefined
   readonly slot: ((payload: unknown) => string | undefined) | undefined
   readonly dedup: ((payload: unknown) => string | undefined) | undefined
+  readonly keys: 'operation' | 'caller'
   readonly maxAttempts: number
   readonly leaseMs: number
   readonly retry: RetryPolicy
@@ -81,6 +84,7 @@ export interface Operation<Input = unknown> {
 
 export const operationDefaults = {
   queue: 'default',
+  keys: 'operation',
   maxAttempts: 3,
   leaseMs: 30_000,
   retry: { firstDelayMs: 1_000, maxDelayMs: 3_600_000 },
@@ -111,6 +115,7 @@ export function operation<Input, Payload>(name: string, options: OperationOption
     lock,
     slot,
     dedup,
+    keys: checkKeys(name, options.keys ?? operationDefaults.keys),
     maxAttempts: checkInteger(options.maxAttempts ?? operationDefaults.maxAttempts, `maxAttempts of ${name}`, 1),
     leaseMs: checkInteger(options.leaseMs ?? operationDefaults.leaseMs, `leaseMs of ${name}`, minLeaseMs),
     retry: {
@@ -129,6 +134,11 @@ export function operation<Input, Payload>(name: string, options: OperationOption
     ...checkIsolation(name, options),
     run,
   }
+}
+
+function checkKeys(name: string, keys: Operation['keys']): Operation['keys'] {
+  if (keys === 'operation' || keys === 'caller') return keys
+  throw new FencepostError('operation_invalid', `keys of ${name} is ${String(keys)}; give 'operation' or 'caller'.`)
 }
 
 function checkIsolation(

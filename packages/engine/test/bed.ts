@@ -11,6 +11,7 @@ import { createTestDatabase } from './database.ts'
 
 /** An operation that takes any object; locks, slots and dedup keys are given when it is submitted. */
 export const work = operation('work', {
+  keys: 'caller',
   payload: z.looseObject({}),
   retry: { firstDelayMs: 1000, maxDelayMs: 60_000 },
   run: async () => null,

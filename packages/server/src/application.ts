@@ -1,4 +1,5 @@
-import type { Engine, Job, ListOptions } from '@fencepost/engine'
+import type { JobValue } from '@fencepost/client'
+import type { Engine, Job, ListedJob, ListOptions } from '@fencepost/engine'
 import type { z } from 'zod'
 import type { Endpoint } from './endpoint.ts'
 
@@ -18,8 +19,13 @@ export interface Application {
   readonly name: string
   /** Routes beside the server's own; they get the same checks, access and documentation. */
   readonly endpoints?: (engine: Engine, present: Presenter) => readonly Endpoint[]
-  /** What the JSON of a job becomes; given what the server would send. Jobs of others are returned as they are. */
-  readonly presentJob?: (json: JobJson, job: Job) => JobJson
+  /**
+   * What the JSON of a job becomes; given what the server would send. Jobs of others are returned as they are. In a list a
+   * job has no payload and result, except those that the caller, or `payloadInListsOf`, asks for.
+   */
+  readonly presentJob?: (json: JobJson, job: ListedJob) => JobJson
+  /** Operations whose payload presentJob() needs in lists too. Their schemas must keep it small: lists are read whole. */
+  readonly payloadInListsOf?: readonly string[]
   /** Query parameters that GET /jobs has beside its own. */
   readonly jobFilters?: Readonly<Record<string, JobFilter>>
   /** Lines for /metrics in the text format of Prometheus. */
@@ -29,6 +35,8 @@ export interface Application {
 /** Jobs as the API shows them. */
 export interface Presenter {
   jobs(jobs: readonly Job[]): Promise<JobJson[]>
+  /** Jobs in a list, with the values that are asked for. */
+  summaries(jobs: readonly ListedJob[], include: readonly JobValue[]): Promise<JobJson[]>
   /** A job that has just been submitted, and has no steps that could be looked up. */
   unstarted(job: Job): JobJson
 }

@@ -22,6 +22,8 @@ export interface Call<R extends Route = Route> {
 /** What a request is answered with. */
 export type Answer<R extends Route = Route> =
   | { body: AnswerOf<R>; headers?: Record<string, string> }
+  /** The body as JSON text, where that was made already. */
+  | { json: string; headers?: Record<string, string> }
   /** Takes over the connection. */
   | { stream: (reply: FastifyReply) => Promise<void> }
 

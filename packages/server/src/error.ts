@@ -33,6 +33,7 @@ const codeOfEngine: Partial<Record<ErrorCode, ApiErrorCode>> = {
   json_invalid: 'request_invalid',
   json_too_large: 'body_too_large',
   key_invalid: 'request_invalid',
+  key_refused: 'key_refused',
   id_invalid: 'request_invalid',
   number_invalid: 'request_invalid',
   time_invalid: 'request_invalid',

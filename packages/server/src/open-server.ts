@@ -1,5 +1,4 @@
 import { routes } from '@fencepost/client'
-import { Lookup } from '@fencepost/engine'
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { Access } from './access/access.ts'
@@ -14,6 +13,8 @@ import { Listening } from './events/listening.ts'
 import { Streams } from './events/streams.ts'
 import { createApp } from './http/app.ts'
 import { jobEndpoints } from './jobs/endpoints.ts'
+import { JobReader } from './jobs/job-reader.ts'
+import { JobPages } from './jobs/page.ts'
 import { presenter } from './jobs/present.ts'
 import { submitEndpoint } from './jobs/submit.ts'
 import { Meter } from './metrics/meter.ts'
@@ -89,12 +90,14 @@ export async function openServer(options: ServerOptions): Promise<Server> {
 function endpointsOf(options: CheckedServerOptions, access: Access, live: Live, meter: Meter): readonly Endpoint[] {
   const { engine, applications } = options
   const present = presenter(engine, applications)
-  const jobs = new Lookup((jobIds) => engine.getMany(jobIds))
+  const jobs = new JobReader(engine)
+  const payloadOf = applications.flatMap(({ payloadInListsOf }) => payloadInListsOf ?? [])
+  const pages = new JobPages(present, { ...options, payloadOf })
   const endpoints = [
-    ...jobEndpoints(engine, jobs, present, applications),
-    ...eventEndpoints(engine, jobs, live),
+    ...jobEndpoints(engine, jobs, pages, present, applications),
+    ...eventEndpoints(engine, jobs, live, options),
     submitEndpoint(engine, jobs, present),
-    ...serviceEndpoints(engine, present),
+    ...serviceEndpoints(engine, pages),
     ...tokenEndpoints(engine, access, live.streams),
     ...healthEndpoints(engine),
     endpoint(routes.metrics, async () => ({ body: await meter.text() })),

@@ -13,6 +13,8 @@ export interface ServerOptions {
   applications?: readonly Application[]
   /** The largest body of a request. */
   maxBodyBytes?: number
+  /** The largest answer that lists jobs or events; one of them is listed however large it is. */
+  maxAnswerBytes?: number
   /** The largest sum of a request's headers. */
   maxHeaderBytes?: number
   /** How deep the JSON of a body may be nested. */
@@ -61,6 +63,7 @@ export const serverDefaults = {
   host: '127.0.0.1',
   port: 8080,
   maxBodyBytes: 1_048_576,
+  maxAnswerBytes: 2_097_152,
   maxHeaderBytes: 16_384,
   maxBodyDepth: 64,
   rateLimitPerSecond: 1_000,

@@ -1,26 +1,29 @@
-import { routes, type Job as JobAnswer, type Pipeline as PipelineAnswer } from '@fencepost/client'
-import { version, type Engine, type Operation, type Pipeline } from '@fencepost/engine'
+import { routes, type PipelineQuery } from '@fencepost/client'
+import { version, type Engine, type Operation } from '@fencepost/engine'
 import type { Access } from './access/access.ts'
 import { createToken, listTokens, revokeToken } from './access/tokens.ts'
-import type { Presenter } from './application.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { ApiError } from './error.ts'
 import type { Streams } from './events/streams.ts'
-import { isId } from './jobs/endpoints.ts'
+import { isId } from './jobs/job-reader.ts'
+import type { JobPages } from './jobs/page.ts'
 
 const readyWithinMs = 2_000
 
 /** Operations, pipelines, workers and drain. */
-export function serviceEndpoints(engine: Engine, present: Presenter): readonly Endpoint[] {
-  const shown = async ({ pipelineId, status, jobs }: Pipeline): Promise<PipelineAnswer> => ({
-    pipeline_id: pipelineId,
-    status,
-    jobs: (await present.jobs(jobs)) as JobAnswer[],
-  })
-  const found = async (pipelineId: string) => {
-    const pipeline = isId(pipelineId) ? await engine.pipeline(pipelineId) : undefined
-    if (pipeline !== undefined) return pipeline
-    throw new ApiError('pipeline_not_found', `No job belongs to a pipeline ${JSON.stringify(pipelineId.slice(0, 64))}.`)
+export function serviceEndpoints(engine: Engine, pages: JobPages): readonly Endpoint[] {
+  const pipeline = async (pipelineId: string, { include, limit, after }: PipelineQuery = {}) => {
+    const more = { ...(limit === undefined ? {} : { limit }), ...(after === undefined ? {} : { after }) }
+    const found = isId(pipelineId)
+      ? await pages.page(include, (bounds) => engine.pipelinePage(pipelineId, { ...bounds, ...more }))
+      : undefined
+    if (found === undefined) {
+      const given = JSON.stringify(pipelineId.slice(0, 64))
+      throw new ApiError('pipeline_not_found', `No job belongs to a pipeline ${given}.`)
+    }
+    const { page, items, headers } = found
+    const head = JSON.stringify({ pipeline_id: page.pipelineId, status: page.status }).slice(0, -1)
+    return { pipelineId: page.pipelineId, answer: { json: `${head},"jobs":[${items.join(',')}]}`, headers } }
   }
   const drain = async () => {
     const { level, updatedAt, updatedBy } = await engine.drain()
@@ -28,11 +31,11 @@ export function serviceEndpoints(engine: Engine, present: Presenter): readonly E
   }
   return [
     endpoint(routes.listOperations, async () => ({ body: engine.operations.map(operationJson) })),
-    endpoint(routes.getPipeline, async ({ params }) => ({ body: await shown(await found(params.pipeline_id)) })),
+    endpoint(routes.getPipeline, async ({ params, query }) => (await pipeline(params.pipeline_id, query)).answer),
     endpoint(routes.abortPipeline, async ({ params, caller }) => {
-      const { pipelineId } = await found(params.pipeline_id)
+      const { pipelineId } = await pipeline(params.pipeline_id, { limit: 1 })
       const answer = await engine.abortPipeline(pipelineId, { by: caller.name })
-      if (answer.aborted || answer.why === 'not_found') return { body: await shown(await found(pipelineId)) }
+      if (answer.aborted || answer.why === 'not_found') return (await pipeline(pipelineId)).answer
       throw new ApiError('nothing_to_abort', `All jobs of pipeline ${pipelineId} have ended.`, {
         details: { pipeline_id: pipelineId },
       })
@@ -113,6 +116,7 @@ function operationJson(operation: Operation) {
     max_attempts: operation.maxAttempts,
     lease_ms: operation.leaseMs,
     isolation: operation.isolation,
+    keys: operation.keys,
     payload_schema: payloadSchema(operation),
   }
 }

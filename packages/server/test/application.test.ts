@@ -35,6 +35,7 @@ const images: Application = {
   ],
   presentJob: ({ payload, ...json }, job) =>
     job.operation === 'resize' ? { ...json, image: (payload as { image: string }).image } : { ...json, payload },
+  payloadInListsOf: ['resize'],
   jobFilters: {
     image: {
       schema: z.string().regex(/^\w+$/),
@@ -61,6 +62,7 @@ test('an application has routes, job fields, filters, errors and metrics of its 
   expect(other.json).toMatchObject({ payload: { a: 1 } })
   const filtered = await on.http('GET', '/jobs?image=cat')
   expect(filtered.json).toMatchObject([{ job_id: job.job_id, image: 'cat' }])
+  expect(filtered.json).not.toHaveProperty('0.payload')
   expect((await on.http('GET', '/jobs?image=dog')).json).toEqual([])
   expect(await on.http('GET', '/jobs?image=a%20b')).toMatchObject({ status: 400, code: 'request_invalid' })
   expect(await on.http('POST', '/images/missing/plan', { body: { width: 5 } })).toMatchObject({

@@ -21,7 +21,9 @@ test('drives jobs through their life', async () => {
   const job = await client.submitJob('echo', { payload: { a: 1 }, priority: 5 }, { idempotencyKey: 'k' })
   expect(await client.submitJob('echo', { payload: { a: 1 }, priority: 5 }, { idempotencyKey: 'k' })).toEqual(job)
   expect(await client.getJob(job.job_id)).toEqual(job)
-  expect(await client.listJobs({ status: 'pending', limit: 10 })).toEqual([job])
+  expect(await client.listJobs({ status: 'pending', limit: 10, include: ['payload', 'result', 'results'] })).toEqual([
+    job,
+  ])
   expect((await client.explainJob(job.job_id)).reasons).toMatchObject([{ reason: 'no_worker' }])
   expect((await client.cancelJob(job.job_id)).status).toBe('cancelled')
   expect((await client.jobEvents(job.job_id, { limit: 1 })).map(({ event }) => event)).toEqual(['job.submitted'])

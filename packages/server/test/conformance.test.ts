@@ -111,6 +111,16 @@ describe('POST /operations/{name}/jobs', () => {
     expect(second.json).toMatchObject({ error: { details: { job_id: first.job_id, dedup_key: 'once' } } })
   })
 
+  test('400 for a key that the operation makes itself, or takes from nobody', async () => {
+    const replaced = await submit('resize', { payload: { image: 'cat' }, lock_key: 'dog' })
+    expect(replaced).toMatchObject({ status: 400, code: 'key_refused' })
+    expect(replaced.json).toMatchObject({ error: { details: { operation: 'resize', key: 'lock' } } })
+    for (const key of ['lock_key', 'slot_key', 'dedup_key']) {
+      expect(await submit('failing', { payload: {}, [key]: 'image/cat' })).toMatchObject({ code: 'key_refused' })
+    }
+    expect(await on.bed.query('select from fencepost.jobs')).toEqual([])
+  })
+
   test('503 while drained, with when to come back', async () => {
     await on.engine.setDrain('submissions')
     const answer = await submit()

@@ -5,7 +5,11 @@ import { openBed, type Bed } from '../../engine/test/bed.ts'
 import { createToken, openServer, type Server, type ServerOptions } from '../src/index.ts'
 
 /** Takes any object; keys are given when it is submitted. */
-export const echo = operation('echo', { payload: z.looseObject({}), run: async ({ payload }) => payload })
+export const echo = operation('echo', {
+  keys: 'caller',
+  payload: z.looseObject({}),
+  run: async ({ payload }) => payload,
+})
 /** Has a schema that refuses things, and a lock of its own. */
 export const resize = operation('resize', {
   payload: z.object({ image: z.string() }),

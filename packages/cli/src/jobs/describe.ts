@@ -1,4 +1,4 @@
-import type { Job, JobEvent } from '@fencepost/client'
+import type { Job, JobEvent, JobSummary } from '@fencepost/client'
 import type { Output, Style } from '../output/output.ts'
 import { plain } from '../output/plain.ts'
 import { facts, table } from '../output/table.ts'
@@ -20,12 +20,12 @@ export function statusWord({ status }: Pick<Job, 'status'>, output: Output): str
 }
 
 /** How far it has come: its own progress, or how many of its children have ended. */
-export function progressOf({ progress, children }: Job): { current: number; total: number | null } | null {
+export function progressOf({ progress, children }: JobSummary): { current: number; total: number | null } | null {
   if (children === null) return progress
   return { current: children.completed + children.failed, total: children.total }
 }
 
-export function describeJobs(jobs: readonly Job[], output: Output): string {
+export function describeJobs(jobs: readonly JobSummary[], output: Output): string {
   if (jobs.length === 0) return 'No jobs.'
   return table(
     ['JOB', 'OPERATION', 'STATUS', 'ATTEMPTS', 'PROGRESS', 'SUBMITTED'],
@@ -102,7 +102,7 @@ function plainOf(text: string | null): string | undefined {
   return text === null ? undefined : plain(text)
 }
 
-function progressWord(job: Job): string | undefined {
+function progressWord(job: JobSummary): string | undefined {
   const progress = progressOf(job)
   if (progress === null) return undefined
   const { current, total } = progress

@@ -23,9 +23,21 @@ export const submit = command({
     runAfter: { kind: 'text', placeholder: 'time', description: 'Not before this time, RFC 3339.' },
     maxAttempts: { kind: 'integer', placeholder: 'number', description: 'Instead of the operation’s.', min: 1 },
     queue: { kind: 'text', placeholder: 'name', description: 'Instead of the operation’s.' },
-    lockKey: { kind: 'text', placeholder: 'key', description: 'Instead of the operation’s lock.' },
-    slotKey: { kind: 'text', placeholder: 'key', description: 'Instead of the operation’s slot.' },
-    dedupKey: { kind: 'text', placeholder: 'key', description: 'Instead of the operation’s dedup key.' },
+    lockKey: {
+      kind: 'text',
+      placeholder: 'key',
+      description: 'The lock, for an operation that takes one from its callers.',
+    },
+    slotKey: {
+      kind: 'text',
+      placeholder: 'key',
+      description: 'The slot, for an operation that takes one from its callers.',
+    },
+    dedupKey: {
+      kind: 'text',
+      placeholder: 'key',
+      description: 'The dedup key, for an operation that takes one from its callers.',
+    },
     pipelineId: { kind: 'text', placeholder: 'id', description: 'The pipeline that the job belongs to.' },
     idempotencyKey: {
       kind: 'text',

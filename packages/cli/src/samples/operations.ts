@@ -6,6 +6,7 @@ const milliseconds = z.int().min(0).max(60_000)
 
 /** Reports progress. */
 const count = operation('sample_count', {
+  keys: 'caller',
   payload: z.strictObject({ to: z.int().min(1).max(1_000).default(10), step_ms: milliseconds.default(500) }),
   async run({ payload, attempt, signal }) {
     for (let current = 1; current <= payload.to; current += 1) {

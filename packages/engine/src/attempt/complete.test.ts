@@ -5,7 +5,7 @@ import { child, defer } from '../lifecycle/defer.ts'
 import { operation, type Run } from '../operation.ts'
 
 let handler: (run: Run<object>) => Promise<unknown> = async () => null
-const handled = operation('handled', { payload: z.object({}), run: (run) => handler(run) })
+const handled = operation('handled', { keys: 'caller', payload: z.object({}), run: (run) => handler(run) })
 const insert = 'insert into rows_of_handlers values (1)'
 
 let bed: Bed

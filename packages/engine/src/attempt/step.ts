@@ -121,13 +121,18 @@ const recording = form<Relations, FenceValues & { given: string }>((t, { jobIds,
 })
 
 /** The step results of these jobs, of all their attempts, in order; jobs without steps are left out. */
-export async function listStepsOf(db: Db, jobIds: readonly string[]): Promise<Map<string, Step[]>> {
+export async function listStepsOf(
+  db: Db,
+  jobIds: readonly string[],
+  options: { withoutResults?: boolean } = {},
+): Promise<Map<string, Step[]>> {
   const { t } = db
   const steps = new Map<string, Step[]>()
   if (jobIds.length === 0) return steps
   const rows = await db.query<StepRow>(
     'steps',
-    sql`select job_id, attempt_id, ordinal, step, success, message, error, elapsed_seconds, result, created_at
+    sql`select job_id, attempt_id, ordinal, step, success, message, error, elapsed_seconds,
+               ${options.withoutResults ? sql`null::jsonb as result` : sql`result`}, created_at
           from ${t.jobSteps} where job_id = any(${jobIds}::uuid[]) order by job_id, id`,
   )
   for (const row of rows) {

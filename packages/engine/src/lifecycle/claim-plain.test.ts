@@ -11,7 +11,7 @@ beforeAll(async () => {
 beforeEach(() => bed.reset())
 afterAll(() => bed.close())
 
-const other = operation('other', { payload: z.looseObject({}), run: async () => null })
+const other = operation('other', { keys: 'caller', payload: z.looseObject({}), run: async () => null })
 
 const claimed = async (limit: number, from?: Place, operations = ['work']) => {
   const leases = Object.fromEntries(operations.map((name) => [name, 30_000]))

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { openBed, submitted, work, type Bed } from '../../test/bed.ts'
 import { operation } from '../operation.ts'
 
-const slow = operation('slow', { payload: z.looseObject({}), leaseMs: 120_000, run: async () => null })
+const slow = operation('slow', { keys: 'caller', payload: z.looseObject({}), leaseMs: 120_000, run: async () => null })
 
 let bed: Bed
 beforeAll(async () => {

@@ -14,7 +14,7 @@ export interface SubmitOptions {
   delayMs?: number
   maxAttempts?: number
   queue?: string
-  /** Instead of the operation's own lock, slot or dedup key. */
+  /** Only for operations that have `keys: 'caller'`, and make no such key of their own. */
   lockKey?: string
   slotKey?: string
   dedupKey?: string
@@ -61,10 +61,27 @@ export async function prepareSubmission(
     runAfter: options.runAfter === undefined ? undefined : checkTime(options.runAfter, 'runAfter'),
     delayMs: checkInteger(options.delayMs ?? 0, 'delayMs', 0, maxInteger),
     maxAttempts: checkInteger(options.maxAttempts ?? operation.maxAttempts, 'maxAttempts', 1),
-    lockKey: checkKey(options.lockKey ?? operation.lock?.(parsed), 'lock key'),
-    slotKey: checkKey(options.slotKey ?? operation.slot?.(parsed), 'slot key'),
-    dedupKey: checkKey(options.dedupKey ?? operation.dedup?.(parsed), 'dedup key'),
+    lockKey: checkKey(chooseKey(operation, 'lock', operation.lock?.(parsed), options.lockKey), 'lock key'),
+    slotKey: checkKey(chooseKey(operation, 'slot', operation.slot?.(parsed), options.slotKey), 'slot key'),
+    dedupKey: checkKey(chooseKey(operation, 'dedup', operation.dedup?.(parsed), options.dedupKey), 'dedup key'),
     pipelineId: options.pipelineId === undefined ? undefined : checkId(options.pipelineId, 'pipeline id'),
     by: checkKey(options.by, 'by'),
   }
+}
+
+// An operation's lock is what makes it safe, so a submission cannot replace it; nor take a lock that is somebody else's,
+// unless the operation says that it may.
+function chooseKey(
+  { name, keys }: Operation,
+  kind: 'lock' | 'slot' | 'dedup',
+  own: string | undefined,
+  given: string | undefined,
+): string | undefined {
+  if (given === undefined || given === own) return own
+  if (own === undefined && keys === 'caller') return given
+  const why =
+    own === undefined
+      ? `Operation ${name} takes no ${kind} key from submissions (it is not declared with keys: 'caller')`
+      : `Operation ${name} makes its ${kind} key itself`
+  throw new FencepostError('key_refused', `${why}. Leave the key out.`, { details: { operation: name, key: kind } })
 }

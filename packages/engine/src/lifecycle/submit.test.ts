@@ -6,16 +6,18 @@ import { FencepostError } from '../errors.ts'
 import { operation } from '../operation.ts'
 
 const resize = operation('resize', {
+  keys: 'caller',
   payload: z.object({ image: z.string(), size: z.object({ width: z.int() }).optional() }),
   lock: ({ image }) => `image/${image}`,
   queue: 'images',
   maxAttempts: 7,
   run: async () => null,
 })
+const plain = operation('plain', { payload: z.looseObject({}), run: async () => null })
 
 let bed: Bed
 beforeAll(async () => {
-  bed = await openBed({ operations: [work, resize] })
+  bed = await openBed({ operations: [work, resize, plain] })
 })
 beforeEach(() => bed.reset())
 afterAll(() => bed.close())
@@ -91,9 +93,38 @@ describe('submit', () => {
   test('what the operation says holds unless the submission says otherwise', async () => {
     const jobId = await submitted(bed.engine.submit(resize, { image: 'a.png' }))
     expect(await bed.engine.get(jobId)).toMatchObject({ queue: 'images', lockKey: 'image/a.png', maxAttempts: 7 })
-    const other = await submitted(bed.engine.submit(resize, { image: 'a.png' }, { lockKey: 'b', maxAttempts: 1 }))
-    expect(await bed.engine.get(other)).toMatchObject({ lockKey: 'b', maxAttempts: 1 })
+    const other = await submitted(bed.engine.submit(resize, { image: 'b.png' }, { queue: 'b', maxAttempts: 1 }))
+    expect(await bed.engine.get(other)).toMatchObject({ queue: 'b', lockKey: 'image/b.png', maxAttempts: 1 })
   })
+
+  test('no submission replaces a key that the operation makes itself', async () => {
+    const refused = { code: 'key_refused', details: { operation: 'resize', key: 'lock' } }
+    await expect(bed.engine.submit(resize, { image: 'a.png' }, { lockKey: 'b' })).rejects.toMatchObject(refused)
+    const [same] = await bed.engine.submitMany(resize, [
+      { payload: { image: 'a.png' }, options: { lockKey: 'image/a.png', slotKey: 's', dedupKey: 'd' } },
+    ])
+    expect(await bed.engine.get(same?.submitted ? same.jobId : '')).toMatchObject({
+      lockKey: 'image/a.png',
+      slotKey: 's',
+      dedupKey: 'd',
+    })
+  })
+
+  test.each(['lock', 'slot', 'dedup'])(
+    'an operation takes no %s key from submissions unless it says so',
+    async (key) => {
+      const options = { [`${key}Key`]: 'image/a.png' }
+      await expect(bed.engine.submit(plain, {}, options)).rejects.toMatchObject({
+        code: 'key_refused',
+        message: expect.stringContaining(`${key} key`),
+        details: { operation: 'plain', key },
+      })
+      expect(await everything()).toEqual([])
+      expect(() =>
+        operation('other', { payload: z.object({}), keys: 'all' as 'caller', run: async () => null }),
+      ).toThrow(/keys of other is all/)
+    },
+  )
 
   test('a conflict names the holder', async () => {
     const jobId = await submitted(bed.engine.submit(work, {}, { lockKey: 'l', dedupKey: 'd' }))

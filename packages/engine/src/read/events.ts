@@ -1,10 +1,11 @@
 import type { Level } from '../attempt/emit.ts'
 import { checkInteger } from '../check.ts'
 import type { Db } from '../database/database.ts'
-import { sql } from '../database/sql.ts'
+import { raw, sql } from '../database/sql.ts'
 import { FencepostError } from '../errors.ts'
 import type { Json } from '../json.ts'
 import { descendantsOf } from './descendants.ts'
+import { withinBytes } from './within-bytes.ts'
 
 /** A line in a job's history. */
 export interface JobEvent {
@@ -39,16 +40,24 @@ export interface EventsOptions {
   descendants?: boolean
 }
 
+export interface EventPageOptions extends Omit<EventsOptions, 'descendants'> {
+  /** How much the events of a page may take together, as JSON. One is returned however large it is. */
+  maxBytes: number
+}
+
+export interface EventPage {
+  events: JobEvent[]
+  /** True when there are more behind the last one. */
+  more: boolean
+}
+
 export const eventLimits = { default: 1000, max: 10_000 } as const
 
 /** The events of a job, oldest first. Empty where there is no such job. */
 export async function listEvents(db: Db, jobId: string, options: EventsOptions): Promise<JobEvent[]> {
   const { t } = db
-  const after = options.after ?? '0'
-  if (!/^\d{1,18}$/.test(after)) {
-    throw new FencepostError('id_invalid', `${JSON.stringify(after)} is not an event id: give one that was listed.`)
-  }
-  const limit = checkInteger(options.limit ?? eventLimits.default, 'limit', 1, eventLimits.max)
+  const after = checkAfter(options.after)
+  const limit = checkLimit(options.limit)
   if (options.descendants && options.after !== undefined) {
     // An event of one job may become visible after one of another job that has a greater id: it would be passed over.
     throw new FencepostError('options_invalid', 'Give after or descendants: ids are in order within one job only.')
@@ -62,6 +71,35 @@ export async function listEvents(db: Db, jobId: string, options: EventsOptions):
          where ${which} limit ${limit}`,
   )
   return rows.map(eventFromRow)
+}
+
+/** A page of the events of a job, oldest first, bounded in number and in bytes. */
+export async function listEventPage(db: Db, jobId: string, options: EventPageOptions): Promise<EventPage> {
+  const { t } = db
+  const limit = checkLimit(options.limit)
+  const columns = raw('id, job_id, attempt_id, ts, level, event, message, fields')
+  const rows = await db.query<EventRow & { listed: number }>(
+    'events.page',
+    withinBytes({
+      rows: sql`select ${columns}, coalesce(pg_column_size(fields), 0) as stored_bytes from ${t.jobEvents}
+                 where job_id = ${jobId} and id > ${checkAfter(options.after)}::bigint order by id limit ${limit + 1}`,
+      columns,
+      writtenBytes: sql`coalesce(octet_length(fields::text), 0) + coalesce(octet_length(message), 0) + 250`,
+      order: raw('id'),
+      maxBytes: options.maxBytes,
+    }),
+  )
+  const events = rows.slice(0, limit).map(eventFromRow)
+  return { events, more: (rows[0]?.listed ?? 0) > events.length }
+}
+
+function checkAfter(after = '0'): string {
+  if (/^\d{1,18}$/.test(after)) return after
+  throw new FencepostError('id_invalid', `${JSON.stringify(after)} is not an event id: give one that was listed.`)
+}
+
+function checkLimit(limit: number | undefined): number {
+  return checkInteger(limit ?? eventLimits.default, 'limit', 1, eventLimits.max)
 }
 
 /** The one place where columns become properties. */

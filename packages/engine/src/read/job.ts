@@ -37,6 +37,15 @@ export interface Job {
   completedAt: string | undefined
 }
 
+/** A job without what may be large: how lists show it. */
+export type JobSummary = Omit<Job, 'payload' | 'result'>
+
+/** A job in a list, with those of its values that were asked for. */
+export interface ListedJob extends JobSummary {
+  payload?: Json
+  result?: Json
+}
+
 export interface JobRow {
   job_id: string
   operation: string
@@ -110,6 +119,13 @@ const columns: Record<keyof JobRow, true> = {
 /** The columns of a JobRow, by name: a later release may add a column to the view. */
 export const jobColumns: Sql = raw(Object.keys(columns).join(', '))
 
+/** The same without those that may be large. */
+export const summaryColumns: Sql = raw(
+  Object.keys(columns)
+    .filter((name) => name !== 'payload' && name !== 'result')
+    .join(', '),
+)
+
 /** The job, or undefined where there is none or it was deleted. */
 export async function getJob(db: Db, jobId: string): Promise<Job | undefined> {
   const { t } = db
@@ -130,13 +146,36 @@ export async function getJobs(db: Db, jobIds: readonly string[]): Promise<Map<st
   return new Map(rows.map((row) => [row.job_id, jobFromRow(row)]))
 }
 
-/** The one place where columns become properties. */
+/** A row whose values are only there where they are small. */
+type SummaryRow = JobRow & { complete: boolean }
+
+/** Returns the jobs that exist, by id. Jobs whose values take more than `inlineBytes` in Postgres come without them. */
+export async function getListedJobs(
+  db: Db,
+  jobIds: readonly string[],
+  inlineBytes: number,
+): Promise<Map<string, ListedJob>> {
+  const { t } = db
+  const isSmall = sql`coalesce(pg_column_size(payload), 0) + coalesce(pg_column_size(result), 0) <= ${inlineBytes}::integer`
+  const rows = await db.query<SummaryRow>(
+    'get_listed',
+    sql`select ${summaryColumns}, ${isSmall} as complete, case when ${isSmall} then payload end as payload,
+               case when ${isSmall} then result end as result
+          from ${t.jobs} where job_id = any(${jobIds}::uuid[]) and deleted_at is null`,
+  )
+  return new Map(rows.map((row) => [row.job_id, row.complete ? jobFromRow(row) : summaryFromRow(row)]))
+}
+
 export function jobFromRow(row: JobRow): Job {
+  return { ...summaryFromRow(row), payload: row.payload, result: row.result }
+}
+
+/** The one place where columns become properties. */
+export function summaryFromRow(row: Omit<JobRow, 'payload' | 'result'>): JobSummary {
   return {
     jobId: row.job_id,
     operation: row.operation,
     queue: row.queue,
-    payload: row.payload,
     status: row.status,
     priority: row.priority,
     runAfter: row.run_after,
@@ -164,7 +203,6 @@ export function jobFromRow(row: JobRow): Job {
             current: Number(row.progress_current),
             total: row.progress_total === null ? undefined : Number(row.progress_total),
           },
-    result: row.result,
     error: row.error ?? undefined,
     errorCode: row.error_code ?? undefined,
     submittedAt: row.submitted_at,

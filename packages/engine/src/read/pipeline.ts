@@ -1,6 +1,7 @@
 import type { Db } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
 import { jobColumns, jobFromRow, type Job, type JobRow, type JobStatus } from './job.ts'
+import { listPage, type JobPage, type PageOptions } from './list.ts'
 
 export type PipelineStatus = 'running' | 'completed' | 'partial' | 'failed'
 
@@ -36,6 +37,34 @@ export async function getPipeline(db: Db, pipelineId: string): Promise<Pipeline 
   const visible = rows.filter(({ deleted }) => !deleted)
   if (visible.length === 0) return undefined
   return { pipelineId, status: pipelineStatus(rows.map(jobFromRow)), jobs: visible.map(jobFromRow) }
+}
+
+export interface PipelinePage extends JobPage {
+  pipelineId: string
+  status: PipelineStatus
+}
+
+/** The pipeline with a page of its jobs, in order of submission; undefined where it has no job that may be seen. */
+export async function getPipelinePage(
+  db: Db,
+  pipelineId: string,
+  options: Omit<PageOptions, 'pipelineId' | 'oldestFirst'>,
+): Promise<PipelinePage | undefined> {
+  const { t } = db
+  // Which states there are is all that its status depends on.
+  const kinds = await db.query<{ status: JobStatus; parent_job_id: string | null; visible: boolean }>(
+    'pipeline.states',
+    sql`select status, min(parent_job_id::text) as parent_job_id, bool_or(deleted_at is null) as visible
+          from ${t.jobs} where pipeline_id = ${pipelineId} group by status, parent_job_id is null`,
+  )
+  if (!kinds.some(({ visible }) => visible)) return undefined
+  const status = pipelineStatus(
+    kinds.map(({ status: one, parent_job_id: parentJobId }) => ({
+      status: one,
+      parentJobId: parentJobId ?? undefined,
+    })),
+  )
+  return { pipelineId, status, ...(await listPage(db, { ...options, pipelineId, oldestFirst: true })) }
 }
 
 /** The ids of a pipeline's jobs that can still run. */

@@ -10,11 +10,17 @@ import type { WakeUpListener } from './wake-up.ts'
 
 let handler: (run: Run<Record<string, unknown>>) => Promise<unknown> = async () => null
 const handled = operation('handled', {
+  keys: 'caller',
   payload: z.looseObject({}),
   retry: { firstDelayMs: 50 },
   run: (run) => handler(run),
 })
-const failing = operation('failing', { payload: z.looseObject({}), onShutdown: 'fail', run: (run) => handler(run) })
+const failing = operation('failing', {
+  keys: 'caller',
+  payload: z.looseObject({}),
+  onShutdown: 'fail',
+  run: (run) => handler(run),
+})
 
 let bed: Bed
 beforeAll(async () => {

@@ -17,6 +17,7 @@ const minute = 60_000
 
 /** The operation of all jobs in histories. The payload says which job it is. */
 const work = operation('work', {
+  keys: 'caller',
   payload: z.object({ job: z.number() }),
   retry: { firstDelayMs: minutes.firstRetry * minute, maxDelayMs: minutes.maxRetry * minute },
   run: async () => null,

@@ -34,7 +34,12 @@ export interface WakeUpBed {
 
 type Handler = (run: Run<Record<string, unknown>>) => Promise<unknown>
 let handler: Handler = async () => null
-const handled = operation('handled', { payload: z.looseObject({}), leaseMs: 60_000, run: (run) => handler(run) })
+const handled = operation('handled', {
+  keys: 'caller',
+  payload: z.looseObject({}),
+  leaseMs: 60_000,
+  run: (run) => handler(run),
+})
 
 const never = 3_600_000
 const soon = { timeout: 20_000 }

@@ -32,6 +32,7 @@ afterEach(async () => {
 async function startWorker(options: EngineOptions = {}): Promise<{ stop: () => Promise<void> }> {
   const released = new Promise<void>((resolve) => (release = resolve))
   const held = operation('held', {
+    keys: 'caller',
     payload: z.object({}),
     leaseMs: 6_000,
     run: async ({ attempt }) => {

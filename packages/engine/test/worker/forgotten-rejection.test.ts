@@ -9,6 +9,7 @@ type Handler = (run: Run<Record<string, unknown>>) => Promise<unknown>
 
 let handler: Handler = async () => null
 const forgetful = operation('forgetful', {
+  keys: 'caller',
   payload: z.looseObject({}),
   leaseMs: 1_000,
   retry: { firstDelayMs: 10 },

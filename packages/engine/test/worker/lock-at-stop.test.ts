@@ -16,6 +16,7 @@ afterAll(() => bed.close())
 let gate = closedGate()
 let begun = 0
 const slow = operation('slow', {
+  keys: 'caller',
   payload: z.looseObject({}),
   leaseMs: 1_000,
   run: async () => {

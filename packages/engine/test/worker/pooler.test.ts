@@ -6,6 +6,7 @@ import { openBed, type Bed } from '../bed.ts'
 import { hasPgBouncer, startPgBouncer, type PgBouncer } from './pgbouncer.ts'
 
 const noted = operation('noted', {
+  keys: 'caller',
   payload: z.object({ n: z.number() }),
   leaseMs: 1_000,
   run: async ({ payload, attempt }) => {
@@ -16,6 +17,7 @@ const noted = operation('noted', {
   },
 })
 const parent = operation('parent', {
+  keys: 'caller',
   payload: z.looseObject({}),
   run: async () => defer(Array.from({ length: 20 }, (_, n) => child(noted, { n: 1_001 + n }))),
 })

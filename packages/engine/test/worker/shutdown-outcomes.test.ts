@@ -8,6 +8,7 @@ import { openBed, submitted, type Bed } from '../bed.ts'
 // What a worker still has to write, or is only about to get, when it is told to stop.
 
 const quick = operation('quick', {
+  keys: 'caller',
   payload: z.looseObject({}),
   onShutdown: 'fail',
   leaseMs: 1_000,

@@ -14,15 +14,18 @@ let conflicts: number
 let stop: () => Promise<void>
 
 const waiting = operation('waiting', {
+  keys: 'caller',
   payload: z.object({}),
   run: ({ signal }) =>
     Promise.race([childMayEnd, new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))]),
 })
 const parent = operation('parent', {
+  keys: 'caller',
   payload: z.object({}),
   run: async () => defer([child(waiting, {})]),
 })
 const conflicting = operation('conflicting', {
+  keys: 'caller',
   payload: z.object({}),
   retry: { firstDelayMs: 50 },
   run: async () => {

@@ -20,7 +20,10 @@ export function checkOrigin(request: FastifyRequest, reply: FastifyReply, option
   void reply.header('vary', 'Origin')
   if (options.corsOrigins.includes(origin)) {
     void reply.header('access-control-allow-origin', origin)
-    void reply.header('access-control-expose-headers', 'location, retry-after, idempotency-replayed, x-request-id')
+    void reply.header(
+      'access-control-expose-headers',
+      'location, retry-after, idempotency-replayed, next-after, x-request-id',
+    )
     return
   }
   if (hostOf(origin) === request.headers.host) return

@@ -1,10 +1,12 @@
 import { routes, terminalEvents } from '@fencepost/client'
-import type { Engine, Job, JobEvent, Lookup } from '@fencepost/engine'
+import type { Engine, JobEvent } from '@fencepost/engine'
 import type { FastifyRequest } from 'fastify'
 import { endpoint, type Endpoint } from '../endpoint.ts'
 import { ApiError } from '../error.ts'
-import { existing } from '../jobs/endpoints.ts'
+import type { JobReader } from '../jobs/job-reader.ts'
+import { eventPage } from '../jobs/page.ts'
 import { eventJson } from '../jobs/present.ts'
+import { Turns } from '../turns.ts'
 import type { AllFeed } from './all-feed.ts'
 import type { JobFeed } from './job-feed.ts'
 import type { Listening } from './listening.ts'
@@ -20,20 +22,29 @@ export interface Live {
   streams: Streams
 }
 
-const page = 200
+// How much of the past is read at once, for one viewer.
+const page = { limit: 200, maxBytes: 262_144 }
+const listedAtOnce = 4
 // How many new events are kept for a viewer who still reads the past.
 const maxEarly = 10_000
 
-export function eventEndpoints(engine: Engine, jobs: Lookup<Job>, live: Live): readonly Endpoint[] {
+export function eventEndpoints(
+  engine: Engine,
+  jobs: JobReader,
+  live: Live,
+  { maxAnswerBytes }: { maxAnswerBytes: number },
+): readonly Endpoint[] {
+  const lists = new Turns(listedAtOnce)
   return [
     endpoint(routes.jobEvents, async ({ params, query, caller, request }) => {
-      const job = await existing(jobs, params.job_id)
+      const job = await jobs.existing(params.job_id)
       const { after, limit } = query
       const from = jobCursor(request.headers['last-event-id'] ?? after ?? '0')
       if (!wantsStream(request)) {
         const options = { after: from.after, ...(limit === undefined ? {} : { limit }) }
-        const body = (await engine.events(job.jobId, options)).map(eventJson)
-        return { body }
+        const read = () => eventPage(engine, job.jobId, options, maxAnswerBytes, eventJson)
+        const { items, headers } = await lists.take(read)
+        return { json: `[${items.join(',')}]`, headers }
       }
       const viewer = { tokenId: caller.tokenId, address: request.ip }
       live.streams.requireRoom(viewer)
@@ -123,13 +134,14 @@ class JobViewer {
   async #catchUp(start: string): Promise<boolean> {
     let after = start
     // Asked first: what the events are read after says whether they are all.
-    const finished = isFinished((await this.#engine.get(this.#jobId))?.status)
+    const job = (await this.#engine.getListed([this.#jobId], { inlineBytes: 0 })).get(this.#jobId)
+    const finished = isFinished(job?.status)
     for (;;) {
-      const events = await this.#engine.events(this.#jobId, { after, limit: page })
+      const { events, more } = await this.#engine.eventPage(this.#jobId, { after, ...page })
       await this.#stream.pastEvents(this.#numbered(events))
       after = events.at(-1)?.id ?? after
       if (this.#stream.ended || events.some(({ event }) => terminalEvents.includes(event))) return true
-      if (events.length < page) return finished
+      if (!more) return finished
     }
   }
 

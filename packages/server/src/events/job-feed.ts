@@ -1,7 +1,7 @@
 import type { EngineDatabase, JobEvent, Logger } from '@fencepost/engine'
 import { Horizon } from './horizon.ts'
 import { Pulse } from './pulse.ts'
-import { readJobs } from './read.ts'
+import { readJobEventIds, readJobs } from './read.ts'
 
 /** Told of new events, in order of their ids but for one that was committed late. */
 export type OnEvents = (events: readonly JobEvent[]) => void
@@ -73,8 +73,7 @@ export class JobFeed {
     const fresh = [...jobs].filter(([, { begun }]) => !begun)
     if (fresh.length === 0) return
     const ids = fresh.map(([jobId]) => jobId)
-    const { events } = await readJobs(this.#database, ids, this.floor, [])
-    for (const { jobId, id } of events) jobs.get(jobId)?.seen.add(id)
+    for (const { jobId, id } of await readJobEventIds(this.#database, ids, this.floor)) jobs.get(jobId)?.seen.add(id)
     for (const [, watch] of fresh) watch.begun = true
   }
 }

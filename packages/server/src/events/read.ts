@@ -30,6 +30,21 @@ export async function readJobs(
   return read(db, 'events.jobs', events, seen)
 }
 
+/** The ids of the events of these jobs past an id, by job. */
+export async function readJobEventIds(
+  db: Db,
+  jobIds: readonly string[],
+  past: bigint,
+): Promise<{ jobId: string; id: string }[]> {
+  const { t } = db
+  const rows = await db.query<{ id: bigint; job_id: string }>(
+    'events.ids',
+    sql`select e.id, e.job_id from ${t.jobEvents} e
+         where e.job_id = any(${jobIds}::uuid[]) and e.id > ${String(past)}::bigint`,
+  )
+  return rows.map((row) => ({ jobId: row.job_id, id: String(row.id) }))
+}
+
 export interface Lately {
   past: bigint
   /** By Postgres's clock; `secondsAgo` where there is no such time yet. */

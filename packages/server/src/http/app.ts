@@ -4,7 +4,7 @@ import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { Access } from '../access/access.ts'
 import { checkOrigin, preflightHeaders } from '../access/origin.ts'
 import type { RateLimit } from '../access/rate-limit.ts'
-import type { Caller, Endpoint } from '../endpoint.ts'
+import type { Answer, Caller, Endpoint } from '../endpoint.ts'
 import { ApiError } from '../error.ts'
 import type { CheckedServerOptions } from '../options.ts'
 import { parseJsonBody } from './json-body.ts'
@@ -111,15 +111,12 @@ function register(app: FastifyInstance, { route, handle }: Endpoint, gate: Gate)
   })
 }
 
-function send(
-  route: Route,
-  { body, headers = {} }: { body: unknown; headers?: Record<string, string> },
-  reply: FastifyReply,
-): FastifyReply {
-  void reply.code(route.status).headers(headers)
+function send(route: Route, answer: Exclude<Answer, { stream: unknown }>, reply: FastifyReply): FastifyReply {
+  void reply.code(route.status).headers(answer.headers ?? {})
   if (route.answer === null) return reply.send()
-  if ('mediaType' in route.answer) return reply.type(route.answer.mediaType).send(body)
-  return reply.type('application/json; charset=utf-8').send(JSON.stringify(body))
+  if ('json' in answer) return reply.type('application/json; charset=utf-8').send(answer.json)
+  if ('mediaType' in route.answer) return reply.type(route.answer.mediaType).send(answer.body)
+  return reply.type('application/json; charset=utf-8').send(JSON.stringify(answer.body))
 }
 
 async function answerUnknown(

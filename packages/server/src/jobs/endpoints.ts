@@ -1,9 +1,11 @@
-import { routes, type AnswerOf, type Job as JobAnswer, type Routes } from '@fencepost/client'
-import type { Engine, Job, ListOptions, Lookup } from '@fencepost/engine'
+import { routes, type AnswerOf, type Job as JobAnswer, type JobValue, type Routes } from '@fencepost/client'
+import type { Engine, Job, ListOptions } from '@fencepost/engine'
 import { z } from 'zod'
 import type { Application, Presenter } from '../application.ts'
 import { endpoint, type Endpoint } from '../endpoint.ts'
 import { ApiError } from '../error.ts'
+import { checkJobId, notFound, type JobReader } from './job-reader.ts'
+import type { JobPages } from './page.ts'
 import { snakeCase } from './present.ts'
 
 /** How long callers are asked to wait before they look again at a job that has not ended. */
@@ -12,21 +14,21 @@ const lookAgainSeconds = 30
 /** Reading jobs, and what operators do to them. */
 export function jobEndpoints(
   engine: Engine,
-  jobs: Lookup<Job>,
+  jobs: JobReader,
+  pages: JobPages,
   present: Presenter,
   applications: readonly Application[],
 ): readonly Endpoint[] {
   const one = async (job: Job) => (await present.jobs([job]))[0] as JobAnswer
-  const many = async (some: readonly Job[]) => (await present.jobs(some)) as JobAnswer[]
   return [
-    listEndpoint(engine, many, applications),
+    listEndpoint(engine, pages, applications),
     endpoint(routes.getJob, async ({ params }) => {
-      const job = await existing(jobs, params.job_id)
+      const job = await jobs.whole(params.job_id)
       return { body: await one(job), headers: retryAfter(job) }
     }),
-    endpoint(routes.jobChildren, async ({ params, query }) => {
-      const { jobId } = await existing(jobs, params.job_id)
-      return { body: await many(await engine.children(jobId, given(query))) }
+    endpoint(routes.jobChildren, async ({ params, query: { include, ...query } }) => {
+      const { jobId } = await jobs.existing(params.job_id)
+      return listAnswer(pages, include, { ...given(query), parentJobId: jobId }, engine)
     }),
     endpoint(routes.explainJob, async ({ params }) => {
       const explanation = await engine.explain(checkJobId(params.job_id))
@@ -41,14 +43,14 @@ export function jobEndpoints(
 
 function operatorEndpoints(
   engine: Engine,
-  jobs: Lookup<Job>,
+  jobs: JobReader,
   one: (job: Job) => Promise<JobAnswer>,
 ): readonly Endpoint[] {
   return [
     endpoint(routes.cancelJob, async ({ params, caller }) => {
       const jobId = checkJobId(params.job_id)
       const answer = await engine.cancel(jobId, { by: caller.name })
-      if (answer.cancelled) return { body: await one(await existing(jobs, jobId)) }
+      if (answer.cancelled) return { body: await one(await jobs.whole(jobId)) }
       if (answer.why === 'not_found') throw notFound(jobId)
       throw new ApiError('job_finished', `Job ${jobId} has already ended as ${answer.status}.`, {
         details: { job_id: jobId, status: answer.status },
@@ -66,7 +68,7 @@ function operatorEndpoints(
     endpoint(routes.recoverJob, async ({ params, caller }) => {
       const jobId = checkJobId(params.job_id)
       const answer = await engine.recover(jobId, { by: caller.name })
-      if (answer.recovered) return { body: await one(await existing(jobs, jobId)) }
+      if (answer.recovered) return { body: await one(await jobs.whole(jobId)) }
       switch (answer.why) {
         case 'not_found':
           throw notFound(jobId)
@@ -89,11 +91,7 @@ function operatorEndpoints(
   ]
 }
 
-function listEndpoint(
-  engine: Engine,
-  many: (jobs: readonly Job[]) => Promise<JobAnswer[]>,
-  applications: readonly Application[],
-): Endpoint {
+function listEndpoint(engine: Engine, pages: JobPages, applications: readonly Application[]): Endpoint {
   const filters = Object.assign({}, ...applications.map(({ jobFilters }) => jobFilters ?? {})) as NonNullable<
     Application['jobFilters']
   >
@@ -102,7 +100,7 @@ function listEndpoint(
   )
   const route = { ...routes.listJobs, query: z.strictObject({ ...routes.listJobs.query.shape, ...more }) }
   return endpoint(route, async ({ query }) => {
-    const { parent, pipeline, lock_key: lockKey, status, operation, queue, limit, after, ...rest } = query
+    const { parent, pipeline, lock_key: lockKey, status, operation, queue, limit, after, include, ...rest } = query
     const options: ListOptions = given({
       parentJobId: parent,
       pipelineId: pipeline,
@@ -116,36 +114,23 @@ function listEndpoint(
     for (const [name, value] of Object.entries<string | undefined>(rest)) {
       if (value !== undefined) Object.assign(options, filters[name]?.apply(value))
     }
-    return { body: await many(await engine.list(options)) }
+    return listAnswer(pages, include, options, engine)
   })
 }
 
-/** The job at an address, or a refusal. */
-export async function existing(jobs: Lookup<Job>, jobId: string): Promise<Job> {
-  const job = await jobs.find(checkJobId(jobId))
-  if (job === undefined) throw notFound(jobId)
-  return job
+async function listAnswer(
+  pages: JobPages,
+  include: readonly JobValue[] | undefined,
+  options: ListOptions,
+  engine: Engine,
+): Promise<{ json: string; headers: Record<string, string> }> {
+  const page = await pages.page(include, (bounds) => engine.listPage({ ...options, ...bounds }))
+  return { json: `[${page?.items.join(',') ?? ''}]`, headers: page?.headers ?? {} }
 }
 
 /** The header that asks to look again later, while there is something to wait for. */
 export function retryAfter({ status }: Pick<Job, 'status'>): Record<string, string> {
   return status === 'pending' || status === 'running' ? { 'retry-after': String(lookAgainSeconds) } : {}
-}
-
-const idPattern = /^([0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i
-
-/** True for what can be an id; an address with anything else leads nowhere. */
-export function isId(text: string): boolean {
-  return idPattern.test(text)
-}
-
-function checkJobId(text: string): string {
-  if (!isId(text)) throw notFound(text)
-  return text.toLowerCase().replaceAll('-', '')
-}
-
-function notFound(jobId: string): ApiError {
-  return new ApiError('job_not_found', `There is no job ${JSON.stringify(jobId.slice(0, 64))}, or it was deleted.`)
 }
 
 type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> }

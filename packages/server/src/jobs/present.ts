@@ -1,31 +1,39 @@
-import { Lookup, type Engine, type Job, type JobEvent, type Step } from '@fencepost/engine'
+import type { JobValue } from '@fencepost/client'
+import { Lookup, type Engine, type JobEvent, type ListedJob, type Step } from '@fencepost/engine'
 import type { Application, JobJson, Presenter } from '../application.ts'
+
+const everything: readonly JobValue[] = ['payload', 'result', 'results']
 
 /** Makes the JSON of jobs, with the results of their steps and what applications add. */
 export function presenter(engine: Engine, applications: readonly Application[]): Presenter {
-  const present = (job: Job, steps: readonly Step[]) =>
+  const present = (job: ListedJob, steps: readonly Step[], include: readonly JobValue[]) =>
     applications.reduce<JobJson>(
       (json, application) => application.presentJob?.(json, job) ?? json,
-      jobJson(job, steps),
+      jobJson(job, steps, include),
     )
-  const steps = new Lookup((jobIds) => engine.steps(jobIds))
-  const one = async (job: Job) => {
+  const steps = new Lookup((jobIds) => engine.steps(jobIds, { withoutResults: true }))
+  const one = async (job: ListedJob, include: readonly JobValue[]) => {
     // Before its first claim a job has none to be looked up.
-    const found = job.startedAt === undefined ? [] : await steps.find(job.jobId)
-    return present(job, found ?? [])
+    const wanted = include.includes('results') && job.startedAt !== undefined
+    return present(job, (wanted ? await steps.find(job.jobId) : undefined) ?? [], include)
   }
-  return { jobs: async (jobs) => Promise.all(jobs.map(one)), unstarted: (job) => present(job, []) }
+  const summaries: Presenter['summaries'] = async (jobs, include) => Promise.all(jobs.map((job) => one(job, include)))
+  return {
+    jobs: (jobs) => summaries(jobs, everything),
+    summaries,
+    unstarted: (job) => present(job, [], everything),
+  }
 }
 
 /** The one place where properties of a job become fields. */
-function jobJson(job: Job, steps: readonly Step[]): JobJson {
+function jobJson(job: ListedJob, steps: readonly Step[], include: readonly JobValue[]): JobJson {
   return {
     job_id: job.jobId,
     status: job.status,
     submitted_at: job.submittedAt,
     started_at: job.startedAt ?? null,
     completed_at: job.completedAt ?? null,
-    results: resultsOf(steps),
+    ...(include.includes('results') ? { results: resultsOf(steps) } : {}),
     error: job.error ?? null,
     operation: job.operation,
     attempts: job.attempts,
@@ -33,8 +41,8 @@ function jobJson(job: Job, steps: readonly Step[]): JobJson {
     progress: job.progress === undefined ? null : { current: job.progress.current, total: job.progress.total ?? null },
     parent_job_id: job.parentJobId ?? null,
     pipeline_id: job.pipelineId ?? null,
-    payload: job.payload,
-    result: job.result ?? null,
+    ...(include.includes('payload') ? { payload: job.payload } : {}),
+    ...(include.includes('result') ? { result: job.result ?? null } : {}),
     error_code: job.errorCode ?? null,
     queue: job.queue,
     priority: job.priority,

@@ -1,13 +1,14 @@
 import { routes, type Job as JobAnswer, type Submission } from '@fencepost/client'
-import type { CallerClient, Engine, Job, Lookup, Submitted, SubmitOptions } from '@fencepost/engine'
+import type { CallerClient, Engine, Submitted, SubmitOptions } from '@fencepost/engine'
 import type { Presenter } from '../application.ts'
 import { endpoint, type Endpoint } from '../endpoint.ts'
 import { ApiError } from '../error.ts'
 import { once, requestHash } from './idempotency.ts'
 import { retryAfter } from './endpoints.ts'
+import type { JobReader } from './job-reader.ts'
 
 /** Submitting over HTTP, with or without an Idempotency-Key. */
-export function submitEndpoint(engine: Engine, jobs: Lookup<Job>, present: Presenter): Endpoint {
+export function submitEndpoint(engine: Engine, jobs: JobReader, present: Presenter): Endpoint {
   return endpoint(routes.submitJob, async ({ params, body, caller, request }) => {
     const operation = engine.operations.find(({ name }) => name === params.name)
     if (operation === undefined) {
@@ -20,7 +21,7 @@ export function submitEndpoint(engine: Engine, jobs: Lookup<Job>, present: Prese
     const { payload, ...rest } = body
     const options = { ...optionsOf(rest), by: caller.name }
     const show = async (jobId: string, client?: CallerClient) => {
-      const job = await (client === undefined ? jobs.find(jobId) : engine.get(jobId, { client }))
+      const job = await (client === undefined ? jobs.whole(jobId) : engine.get(jobId, { client }))
       if (job === undefined) throw new Error(`job ${jobId} was submitted and is not there`)
       return present.unstarted(job) as JobAnswer
     }

@@ -5,6 +5,7 @@ import {
   isApiErrorCode,
   job,
   jobEvent,
+  jobSummary,
   type ApiErrorCode,
   type Route,
 } from '@fencepost/client'
@@ -15,6 +16,7 @@ type JsonObject = Record<string, unknown>
 // Schemas that many routes share are written once.
 const named: readonly (readonly [string, z.ZodType])[] = [
   ['Job', job],
+  ['JobSummary', jobSummary],
   ['JobEvent', jobEvent],
   ['Error', errorAnswer],
 ]
@@ -73,7 +75,9 @@ function parametersOf(schema: z.ZodObject | undefined, where: 'path' | 'query'):
   return Object.entries(schema?.shape ?? {}).map(([name, property]) => {
     const { description, ...rest } = jsonSchema(property as z.ZodType, 'output')
     const required = where === 'path' || !(property as z.ZodType).safeParse(undefined).success
-    return { name, in: where, required, ...(description === undefined ? {} : { description }), schema: rest }
+    // Lists are written with commas.
+    const style = rest['type'] === 'array' ? { style: 'form', explode: false } : {}
+    return { name, in: where, required, ...(description === undefined ? {} : { description }), ...style, schema: rest }
   })
 }
 

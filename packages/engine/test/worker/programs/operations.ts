@@ -11,10 +11,11 @@ const retry = { firstDelayMs: 50 }
 const begun = (attempt: Attempt) =>
   attempt.emit(`${attempt.claimed.operation}.begun`, { fields: { pid: process.pid, attempt: attempt.attemptId } })
 
-export const plain = operation('plain', { payload, run: async () => ({ pid: process.pid }) })
+export const plain = operation('plain', { keys: 'caller', payload, run: async () => ({ pid: process.pid }) })
 
 /** Blocks its thread for as long as it is told, or for ever. */
 export const busy = operation('busy', {
+  keys: 'caller',
   payload: z.object({ ms: z.number().optional() }),
   isolation: 'process',
   leaseMs: 1_000,
@@ -29,6 +30,7 @@ export const busy = operation('busy', {
 
 /** Blocks its thread for ever, and is to be failed for it. */
 export const stubborn = operation('stubborn', {
+  keys: 'caller',
   payload,
   isolation: 'process',
   onShutdown: 'fail',
@@ -40,6 +42,7 @@ export const stubborn = operation('stubborn', {
 
 /** Stops when it is told to, and says why. */
 export const polite = operation('polite', {
+  keys: 'caller',
   payload,
   isolation: 'process',
   run: async ({ attempt, signal }) => {
@@ -51,6 +54,7 @@ export const polite = operation('polite', {
 
 /** Ends its process in many ways. With a second attempt it does not. */
 export const dying = operation('dying', {
+  keys: 'caller',
   payload: z.object({ how: z.string() }),
   isolation: 'process',
   maxMemoryMb: 64,
@@ -100,6 +104,7 @@ async function die(how: string): Promise<unknown> {
 
 /** Uses everything that an attempt offers. */
 export const talking = operation('talking', {
+  keys: 'caller',
   payload,
   isolation: 'process',
   run: async ({ attempt }) => {
@@ -114,6 +119,7 @@ export const talking = operation('talking', {
 
 /** Completes by itself, in one commit with its row. */
 export const completing = operation('completing', {
+  keys: 'caller',
   payload,
   isolation: 'process',
   run: async ({ attempt }) => {
@@ -127,6 +133,7 @@ export const completing = operation('completing', {
 
 /** Waits for a child. */
 export const deferring = operation('deferring', {
+  keys: 'caller',
   payload,
   isolation: 'process',
   run: async () => defer([child(plain, {})]),
@@ -134,6 +141,7 @@ export const deferring = operation('deferring', {
 
 /** Never ends, in the worker's own process; says so when it is told to stop. */
 export const hanging = operation('hanging', {
+  keys: 'caller',
   payload,
   run: async ({ attempt, signal }) => {
     await begun(attempt)
@@ -154,12 +162,13 @@ async function waitAtGate({ attempt }: { attempt: Attempt }) {
 }
 
 /** Waits at a gate, in the worker's own process, and then writes to the ledger. */
-export const gated = operation('gated', { payload, run: waitAtGate })
+export const gated = operation('gated', { keys: 'caller', payload, run: waitAtGate })
 
 /** The same in a process of its own. */
-export const gatedApart = operation('gated_apart', { payload, isolation: 'process', run: waitAtGate })
+export const gatedApart = operation('gated_apart', { keys: 'caller', payload, isolation: 'process', run: waitAtGate })
 
 export const failing = operation('failing', {
+  keys: 'caller',
   payload,
   maxAttempts: 1,
   run: async () => {
@@ -172,6 +181,7 @@ export const failing = operation('failing', {
  * attempts from doing so at the same time.
  */
 export const posting = operation('posting', {
+  keys: 'caller',
   payload,
   leaseMs: 3_000,
   maxAttempts: 50,
