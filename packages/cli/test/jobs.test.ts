@@ -1,7 +1,17 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { drain, explanation, job, jobEvent, pipeline, worker, type Client, type Job } from '@fencepost/client'
+import {
+  drain,
+  explanation,
+  job,
+  jobEvent,
+  jobSummary,
+  pipeline,
+  worker,
+  type Client,
+  type Job,
+} from '@fencepost/client'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { cliBed, type RunOptions } from './cli-bed.ts'
@@ -109,7 +119,7 @@ describe('jobs', () => {
   test('list shows jobs newest first, filtered and by pages', async () => {
     const [older, newer] = [await delayed(), await delayed()]
     const all = await fencepost('jobs list --operation sample_count --status pending --limit 2 --json')
-    expect(only(z.array(job), all.lines).map((one) => one.job_id)).toEqual([newer.job_id, older.job_id])
+    expect(only(z.array(jobSummary), all.lines).map((one) => one.job_id)).toEqual([newer.job_id, older.job_id])
     const next = await fencepost(`jobs list --limit 1 --after ${newer.job_id}`)
     expect(next.stdout).toMatch(new RegExp(`^JOB +OPERATION +STATUS .*\n${older.job_id} +sample_count +pending +0/3`))
     const none = await fencepost(`jobs list --parent ${absent}`)

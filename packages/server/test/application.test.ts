@@ -34,7 +34,7 @@ const images: Application = {
     }),
   ],
   presentJob: ({ payload, ...json }, job) =>
-    job.operation === 'resize' ? { ...json, image: (payload as { image: string }).image } : { ...json, payload },
+    job.operation === 'resize' ? { ...json, image: (job.payload as { image: string }).image } : { ...json, payload },
   payloadInListsOf: ['resize'],
   jobFilters: {
     image: {
