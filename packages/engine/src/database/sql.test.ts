@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { identifier, join, sql } from './sql.ts'
+import { form, identifier, join, sql } from './sql.ts'
 import { timestamp } from './types.ts'
 
 describe('sql', () => {
@@ -18,6 +18,29 @@ describe('sql', () => {
   test('joins fragments', () => {
     expect(join([sql`a = ${1}`, sql`b`, sql`c = ${2}`], ' and ').text).toBe('a = $1 and b and c = $2')
     expect(join([], ', ').text).toBe('')
+  })
+})
+
+describe('form', () => {
+  const asking = form<object, { ids: string; at: number }>(
+    (_, { ids, at }, shape) => sql`a = ${ids} and ${sql`b = ${at}`} and c = ${ids} and d = ${shape}`,
+  )
+  const engine = {}
+
+  test('a value that is named twice is one parameter', () => {
+    const filled = asking(engine, { ids: 'x', at: 1 }, 'wide')
+    expect(filled).toMatchObject({ text: 'a = $1 and b = $2 and c = $1 and d = $3', values: ['x', 1, 'wide'] })
+  })
+
+  test('is filled in anew each time', () => {
+    expect(asking(engine, { ids: 'y', at: 2 }, 'wide').values).toEqual(['y', 2, 'wide'])
+    expect(asking(engine, { ids: 'z', at: 3 }).values).toEqual(['z', 3, ''])
+  })
+
+  test('can be a part of another statement', () => {
+    const inside = sql`select ${0} where ${asking(engine, { ids: 'x', at: 1 })} or ${5}`
+    expect(inside.text).toBe('select $1 where a = $2 and b = $3 and c = $4 and d = $5 or $6')
+    expect(inside.values).toEqual([0, 'x', 1, 'x', '', 5])
   })
 })
 

@@ -1,20 +1,31 @@
 /** A statement with its values apart from its text: values are always parameters. */
 export class Sql {
   readonly parts: readonly string[]
+  /** What is between the parts, in order. */
+  readonly holes: readonly unknown[]
   readonly values: readonly unknown[]
   #text: string | undefined
 
-  constructor(parts: readonly string[], values: readonly unknown[], text?: string) {
+  constructor(
+    parts: readonly string[],
+    holes: readonly unknown[],
+    parameters?: { text: string; values: readonly unknown[] },
+  ) {
     this.parts = parts
-    this.values = values
-    this.#text = text
+    this.holes = holes
+    this.values = parameters?.values ?? holes
+    this.#text = parameters?.text
   }
 
   /** The text with $1, $2, … in place of the values. */
   get text(): string {
-    this.#text ??= this.parts.reduce((text, part, index) => `${text}$${index}${part}`)
+    this.#text ??= textOf(this.parts, (hole) => hole + 1)
     return this.#text
   }
+}
+
+function textOf(parts: readonly string[], parameterOf: (hole: number) => number): string {
+  return parts.reduce((text, part, index) => `${text}$${parameterOf(index - 1)}${part}`)
 }
 
 /** Builds a statement. An interpolated Sql is spliced in; anything else becomes a parameter. */
@@ -28,7 +39,7 @@ export function sql(strings: TemplateStringsArray, ...holes: readonly unknown[])
     if (hole instanceof Sql) {
       hole.parts.forEach((part, nth) => {
         if (nth === 0) return append(part)
-        values.push(hole.values[nth - 1])
+        values.push(hole.holes[nth - 1])
         parts.push(part)
       })
     } else {
@@ -75,19 +86,44 @@ export type Blanks<Values> = { readonly [Name in keyof Values]: Blank }
 /**
  * A statement that is put together once, for one engine and one `shape` of it, and then only filled in: building the
  * text of a long one takes longer than many an engine call should.
+ *
+ * A value that it names several times is one parameter: it is sent once, and Postgres reads it once. So it has to be of
+ * one type wherever it stands.
  */
 export function form<Engine extends object, Values extends object>(
   build: (engine: Engine, blanks: Blanks<Values>, shape: string) => Sql,
 ): (engine: Engine, values: Values, shape?: string) => Sql {
-  const built = new WeakMap<Engine, Map<string, Sql>>()
+  const built = new WeakMap<Engine, Map<string, Built>>()
   const blanks = new Proxy({}, { get: (_, name) => new Blank(String(name)) }) as Blanks<Values>
   return (engine, values, shape = '') => {
-    const shapes = built.get(engine) ?? new Map<string, Sql>()
-    const statement = shapes.get(shape) ?? build(engine, blanks, shape)
+    const shapes = built.get(engine) ?? new Map<string, Built>()
+    const statement = shapes.get(shape) ?? numbered(build(engine, blanks, shape))
     if (!shapes.has(shape)) built.set(engine, shapes.set(shape, statement))
-    const filled = statement.values.map((value) =>
-      value instanceof Blank ? (values as Record<string, unknown>)[value.name] : value,
+    const holes = statement.holes.map((hole) =>
+      hole instanceof Blank ? (values as Record<string, unknown>)[hole.name] : hole,
     )
-    return new Sql(statement.parts, filled, statement.text)
+    const parameters = { text: statement.text, values: statement.firstHoles.map((hole) => holes[hole]) }
+    return new Sql(statement.parts, holes, parameters)
   }
+}
+
+interface Built {
+  parts: readonly string[]
+  holes: readonly unknown[]
+  text: string
+  /** For every parameter, the first hole that it fills. */
+  firstHoles: readonly number[]
+}
+
+function numbered({ parts, holes }: Sql): Built {
+  const firstHoles: number[] = []
+  const known = new Map<string, number>()
+  const parameters = holes.map((hole, nth) => {
+    const earlier = hole instanceof Blank ? known.get(hole.name) : undefined
+    if (earlier !== undefined) return earlier
+    const parameter = firstHoles.push(nth)
+    if (hole instanceof Blank) known.set(hole.name, parameter)
+    return parameter
+  })
+  return { parts, holes, text: textOf(parts, (hole) => parameters[hole] as number), firstHoles }
 }

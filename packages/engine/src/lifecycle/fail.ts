@@ -31,11 +31,18 @@ export interface Failure extends Settling {
 /** Fails every attempt that still holds its fence; those are returned. */
 export async function fail(db: Db, failures: readonly Failure[]): Promise<WrittenRow[]> {
   if (failures.length === 0) return []
-  const given = byAttempt(failures, ({ error, errorCode, details }) => ({ error, code: errorCode, details }))
-  return db.query<WrittenRow>('fail', failing(db.t, { ...fenceValues(failures), given }, keysOf(failures)))
+  const given = byAttempt(failures, ({ error, errorCode }) => ({ error, code: errorCode }))
+  const details = byAttempt(failures, (one) => one.details)
+  return db.query<WrittenRow>('fail', failing(db.t, { ...fenceValues(failures), given, details }, keysOf(failures)))
 }
 
-const failing = form<Relations, FenceValues & { given: string }>((t, { jobIds, attemptIds, given }, shape) => {
+// The details are long and wanted once: apart from the rest, which is looked up several times for every row.
+interface Values extends FenceValues {
+  given: string
+  details: string
+}
+
+const failing = form<Relations, Values>((t, { jobIds, attemptIds, given, details }, shape) => {
   const of = sql`${given}::jsonb -> attempt_id::text`
   const error = sql`${of} ->> 'error'`
   const errorCode = sql`${of} ->> 'code'`
@@ -47,7 +54,7 @@ const failing = form<Relations, FenceValues & { given: string }>((t, { jobIds, a
       insert into ${t.storedEvents} (job_id, attempt_id, ts, level, event, message, fields)
       select job_id, attempt_id, ${t.now}, 'error', 'job.failed', ${error},
              jsonb_build_object('error_code', ${errorCode}, 'attempt', attempts)
-               || coalesce(${of} -> 'details', '{}')
+               || coalesce(${details}::jsonb -> attempt_id::text, '{}')
         from ended
     )
     select attempt_id from ended`

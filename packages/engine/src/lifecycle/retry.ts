@@ -21,16 +21,18 @@ export interface Retry extends Settling {
  */
 export async function retry(db: Db, retries: readonly Retry[]): Promise<WrittenRow[]> {
   if (retries.length === 0) return []
-  const given = byAttempt(retries, ({ error, errorCode, delayMs, details }) => ({
-    error,
-    code: errorCode,
-    delayMs,
-    details,
-  }))
-  return db.query<WrittenRow>('retry', retrying(db.t, { ...fenceValues(retries), given }, keysOf(retries)))
+  const given = byAttempt(retries, ({ error, errorCode, delayMs }) => ({ error, code: errorCode, delayMs }))
+  const details = byAttempt(retries, (one) => one.details)
+  return db.query<WrittenRow>('retry', retrying(db.t, { ...fenceValues(retries), given, details }, keysOf(retries)))
 }
 
-const retrying = form<Relations, FenceValues & { given: string }>((t, { jobIds, attemptIds, given }, shape) => {
+// The details are long and wanted once: apart from the rest, which is looked up several times for every row.
+interface Values extends FenceValues {
+  given: string
+  details: string
+}
+
+const retrying = form<Relations, Values>((t, { jobIds, attemptIds, given, details }, shape) => {
   const of = sql`${given}::jsonb -> attempt_id::text`
   const runAfter = sql`${t.now} + (${of} ->> 'delayMs')::integer * interval '1 millisecond'`
   const error = sql`${of} ->> 'error'`
@@ -42,7 +44,7 @@ const retrying = form<Relations, FenceValues & { given: string }>((t, { jobIds, 
       insert into ${t.storedEvents} (job_id, attempt_id, ts, level, event, message, fields)
       select job_id, attempt_id, ${t.now}, 'warning', 'job.retried', ${error},
              jsonb_build_object('error_code', ${of} ->> 'code', 'delay_ms', ${of} -> 'delayMs', 'attempt', attempts)
-               || coalesce(${of} -> 'details', '{}')
+               || coalesce(${details}::jsonb -> attempt_id::text, '{}')
         from ended
     )
     select attempt_id from ended`
