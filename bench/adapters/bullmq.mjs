@@ -1,5 +1,5 @@
 // @ts-check
-import { createPostgresBackend, runMigrations, withBackend } from 'bullmq'
+import { createPostgresBackend, DelayedError, runMigrations, withBackend } from 'bullmq'
 import pg from 'pg'
 
 const { Queue, Worker, FlowProducer } = withBackend(createPostgresBackend)
@@ -24,7 +24,8 @@ export async function open({ url, poolSize, options }) {
       await runMigrations(client)
       await client.end()
     },
-    enqueueMany: (nths, startInSeconds) =>
+    // It tries a job once unless told otherwise.
+    enqueueMany: (nths, { startInSeconds }) =>
       opened().addBulk(
         nths.map((nth) => ({
           name: 'job',
@@ -33,6 +34,10 @@ export async function open({ url, poolSize, options }) {
         })),
       ),
     enqueueOne: (nth) => opened().add('job', { nth }),
+    comeBack: async (job) => {
+      await job.moveToDelayed(Date.now(), job.token)
+      throw new DelayedError()
+    },
     fanOut: async (children) => {
       const producer = new FlowProducer({ connection })
       await producer.add({
@@ -50,7 +55,7 @@ export async function open({ url, poolSize, options }) {
       await producer.close()
     },
     work: async (profile, handling) => {
-      const worker = new Worker(name, (job) => handling.handle(job.data.nth), {
+      const worker = new Worker(name, (job) => handling.handle(job.data.nth, job), {
         connection: { ...connection, max: 20 },
         removeOnComplete: { count: 0 },
         ...profiles[profile],

@@ -1,5 +1,5 @@
 // @ts-check
-import { child, defer, openEngine, operation } from '@fencepost/engine'
+import { child, defer, openEngine, operation, RetryLater } from '@fencepost/engine'
 
 // Ours: fence, history and events as they always are; there is no setting that turns them off.
 
@@ -20,7 +20,7 @@ export async function open({ url, poolSize, options }) {
   const job = operation('job', {
     payload: /** @type {any} */ (anything),
     ...(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
-    run: async ({ payload }) => handling?.handle(payload.nth),
+    run: async ({ payload, attempt }) => handling?.handle(payload.nth, attempt),
   })
   const parent = operation('parent', {
     payload: /** @type {any} */ (anything),
@@ -35,17 +35,23 @@ export async function open({ url, poolSize, options }) {
   return {
     batch: 5000,
     setup: async () => {}, // opening it has migrated
-    enqueueMany: (nths, startInSeconds) =>
-      engine.submitMany(
+    enqueueMany: (nths, { startInSeconds, once }) => {
+      const wanted = {
+        ...(startInSeconds > 0 ? { delayMs: startInSeconds * 1000 } : {}),
+        ...(once ? { maxAttempts: 1 } : {}),
+      }
+      return engine.submitMany(
         job,
-        nths.map((nth) => ({
-          payload: { nth },
-          ...(startInSeconds > 0 ? { options: { delayMs: startInSeconds * 1000 } } : {}),
-        })),
-      ),
+        nths.map((nth) => ({ payload: { nth }, options: wanted })),
+      )
+    },
     enqueueOne: (nth) => engine.submit(job, { nth }),
     enqueueWith: (client, nth) => engine.submit(job, { nth }, { client }),
     committed: () => engine.wake(),
+    chain: (attempt, nth) => attempt.chain(job, { nth }),
+    comeBack: async () => {
+      throw new RetryLater('once more', 0)
+    },
     fanOut: (children) => engine.submit(parent, { children }),
     work: async (profile, wanted) => {
       handling = wanted

@@ -33,15 +33,16 @@ export async function open({ url, poolSize }) {
   /** @type {pg.Pool | undefined} */
   let workerPool
   const utils = await makeWorkerUtils({ pgPool, logger })
-  const spec = (nth, startInSeconds) => ({
+  const spec = (nth, { startInSeconds, once }) => ({
     identifier: 'job',
     payload: { nth },
+    ...(once ? { maxAttempts: 1 } : {}),
     ...(startInSeconds > 0 ? { runAt: new Date(Date.now() + startInSeconds * 1000) } : {}),
   })
   return {
     batch: 5000,
     setup: () => utils.migrate(),
-    enqueueMany: (nths, startInSeconds) => utils.addJobs(nths.map((nth) => spec(nth, startInSeconds))),
+    enqueueMany: (nths, how) => utils.addJobs(nths.map((nth) => spec(nth, how))),
     enqueueOne: (nth) => utils.addJob('job', { nth }),
     enqueueWith: (client, nth) =>
       client.query('select graphile_worker.add_job($1, $2::json)', ['job', JSON.stringify({ nth })]),

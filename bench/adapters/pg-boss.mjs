@@ -36,10 +36,14 @@ export async function open({ url, poolSize, options }) {
         notify: true,
         ...(options.heartbeatSeconds === undefined ? {} : { heartbeatSeconds: options.heartbeatSeconds }),
       }),
-    enqueueMany: (nths, startInSeconds) =>
+    enqueueMany: (nths, { startInSeconds, once }) =>
       boss.insert(
         queue,
-        nths.map((nth) => ({ data: { nth }, ...(startInSeconds > 0 ? { startAfter: startInSeconds } : {}) })),
+        nths.map((nth) => ({
+          data: { nth },
+          ...(startInSeconds > 0 ? { startAfter: startInSeconds } : {}),
+          ...(once ? { retryLimit: 0 } : {}),
+        })),
         { returnId: false },
       ),
     enqueueOne: (nth) => boss.send(queue, { nth }),

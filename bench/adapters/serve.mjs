@@ -16,19 +16,25 @@ import { now } from '../src/clock.mjs'
 
 /**
  * @typedef {object} Handling What a worker calls for its jobs.
- * @property {(nth: number) => Promise<void>} handle one job
+ * @property {(nth: number, job?: any) => Promise<void>} handle one job, and what its library knows it by
  * @property {(nths: number[], atOnce: number) => Promise<void>} handleMany a batch, for libraries that hand out batches
+ *
+ * @typedef {object} Enqueuing
+ * @property {number} startInSeconds
+ * @property {boolean} once a job that fails is not tried again
  *
  * @typedef {object} Adapter
  * @property {number} batch jobs per bulk call
  * @property {() => Promise<void>} [setup] schema and queue
- * @property {(nths: number[], startInSeconds: number) => Promise<unknown>} enqueueMany
+ * @property {(nths: number[], how: Enqueuing) => Promise<unknown>} enqueueMany
  * @property {(nth: number) => Promise<unknown>} enqueueOne
  * @property {(client: pg.PoolClient, nth: number) => Promise<unknown>} [enqueueWith] inside the caller's transaction
  * @property {() => void} [committed] after the caller's commit
  * @property {(profile: string) => Promise<unknown>} [getReady] opens the connections that `work` will use, before the clock
  * @property {(profile: string, handling: Handling) => Promise<() => Promise<void>>} work the answer stops it
  * @property {(children: number) => Promise<unknown>} [fanOut]
+ * @property {(job: any, nth: number) => void} [chain] a job that exists only if this one completes
+ * @property {(job: any) => Promise<never>} [comeBack] ends this run: the job is to run again, at once, and has not failed
  * @property {(args: any) => Promise<unknown>} [takeForDead] an operator's verb, where no lease can be set
  * @property {() => Promise<void>} close
  */
@@ -87,13 +93,13 @@ function say(message) {
 
 // ---- enqueuing
 
-async function enqueueBulk({ count, startInSeconds = 0 }) {
+async function enqueueBulk({ count, startInSeconds = 0, once = false }) {
   const began = now()
   for (let from = 0; from < count; from += adapter.batch) {
     const size = Math.min(adapter.batch, count - from)
     await adapter.enqueueMany(
       Array.from({ length: size }, (_, at) => from + at),
-      startInSeconds,
+      { startInSeconds, once },
     )
   }
   return { ms: now() - began }
@@ -151,18 +157,33 @@ async function pulse({ from, count, everyMs }) {
 /** @returns {Handling} */
 function handlingOf(handler) {
   const one = handlers[handler]
-  return {
-    handle: one,
-    // A batch of no-ops is one no-op: whoever gets batches need not make a promise per job.
-    handleMany:
-      handler === 'noop'
-        ? async (nths) => count(nths.length)
-        : (nths, atOnce) => eachOf(nths, atOnce, (nth) => one(nth)),
-  }
+  const many = handlersOfBatches[handler]
+  return { handle: one, handleMany: many ?? ((nths, atOnce) => eachOf(nths, atOnce, (nth) => one(nth))) }
 }
+
+/** Jobs that have asked to come back. */
+const cameBack = new Set()
 
 const handlers = {
   noop: async () => count(1),
+  fail: async () => {
+    count(1)
+    throw new Error('This job fails.')
+  },
+  fail_every_second: async (nth) => {
+    count(1)
+    if (nth % 2 === 1) throw new Error('This job fails.')
+  },
+  chain: async (nth, job) => {
+    count(1)
+    if (nth >= 0) adapter.chain?.(job, -1 - nth) // what is chained chains nothing
+  },
+  come_back: async (nth, job) => {
+    count(1)
+    if (cameBack.has(nth)) return
+    cameBack.add(nth)
+    await adapter.comeBack?.(job)
+  },
   sleep: async () => {
     await pause(1)
     count(1)
@@ -175,6 +196,16 @@ const handlers = {
     starts.push({ nth, at: now() })
     count(1)
     await held
+  },
+}
+
+// For a library that hands out batches: a batch of no-ops is one no-op, without a promise per job, and a batch in which
+// all fail is one failure.
+const handlersOfBatches = {
+  noop: async (nths) => count(nths.length),
+  fail: async (nths) => {
+    count(nths.length)
+    throw new Error('These jobs fail.')
   },
 }
 

@@ -26,7 +26,7 @@ async function bench(options) {
   const systems = allSystems.filter(({ name, variantOf }) => options.systems.includes(variantOf ?? name))
   const shown = systems.filter(({ variantOf }) => variantOf === undefined)
   if (load() > quietLoad) warn(`The load of this machine is ${load()}: what is measured now is not worth much.`)
-  if (options.drainAdded) warn('backlog is compared with our own drain, so drain is measured too.')
+  if (options.drainAdded) warn('Some of these are compared with our own drain, so drain is measured too.')
   const postgres = await openPostgres()
   endOnSignal(postgres)
   try {

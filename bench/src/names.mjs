@@ -12,6 +12,9 @@ export const workloadNames = [
   'transaction',
   'drain',
   'drain-1ms',
+  'failing',
+  'chained',
+  'retry-later',
   'latency',
   'xmin',
   'backlog',
@@ -23,5 +26,8 @@ export const workloadNames = [
 
 /** Not in a quick run, unless asked for by name. */
 export const longWorkloads = ['future-and-finished']
+
+/** Their bars are parts of our own `drain`, which has to come from the same result. */
+export const comparedWithDrain = ['failing', 'chained', 'retry-later', 'backlog']
 
 export const systemNames = ['fencepost', 'graphile-worker', 'pg-boss', 'bullmq']

@@ -1,7 +1,7 @@
 // @ts-check
 import { parseArgs } from 'node:util'
 import { readResult } from './earlier.mjs'
-import { longWorkloads, systemNames, workloadNames } from './names.mjs'
+import { comparedWithDrain, longWorkloads, systemNames, workloadNames } from './names.mjs'
 import { Refusal } from './refusal.mjs'
 import { sizes } from './sizes.mjs'
 
@@ -89,9 +89,8 @@ function choose(all, names, kind) {
   return all.filter((name) => wanted.has(name))
 }
 
-// The bar of `backlog` is a part of our own `drain`, which has to come from the same result.
 function lacksDrain(chosen, addTo) {
-  if (!chosen.includes('backlog') || chosen.includes('drain')) return false
+  if (chosen.includes('drain') || !chosen.some((name) => comparedWithDrain.includes(name))) return false
   const earlier = addTo === undefined ? undefined : readResult(addTo)
   return !earlier?.rows.some(({ key, cells }) => key === 'drain' && cells.fencepost?.kind === 'measured')
 }

@@ -21,8 +21,9 @@ import { readFileSync } from 'node:fs'
  * @property {boolean} keepsFinished
  * @property {string} left
  * @property {string} anyLeft
+ * @property {boolean} [takesBatches] its handlers get batches, which fail as a whole
  * @property {string} attempts
- * @property {{ enqueueInTransaction: boolean, fanOut: boolean }} can
+ * @property {{ enqueueInTransaction: boolean, fanOut: boolean, chain: boolean, comeBack: boolean }} can
  * @property {Record<string, unknown>} defaultLease options of its adapter for leases and sweeps as it ships them
  * @property {Record<string, unknown>} shortLease options of its adapter for leases of a few seconds
  * @property {Record<string, unknown>} [flow] options of its adapter for jobs that depend on others
@@ -49,7 +50,7 @@ const fencepost = {
               from fencepost.job_events event join fencepost.jobs job using (job_id)
              where event.event = 'job.fence_rejected' and event.fields ->> 'verb' = 'complete'
                and event.attempt_id <> job.attempt_id`,
-  can: { enqueueInTransaction: true, fanOut: true },
+  can: { enqueueInTransaction: true, fanOut: true, chain: true, comeBack: true },
   defaultLease: {},
   shortLease: { leaseMs: 2000, sweepMs: 500 },
 }
@@ -72,10 +73,12 @@ export const systems = [
     scale: 1,
     keepsFinished: false,
     left: 'select count(*)::integer as left from graphile_worker._private_jobs',
-    anyLeft: 'select exists (select from graphile_worker._private_jobs) as any_left',
+    // A job that has failed for good stays, with its attempts spent.
+    anyLeft: `select exists (select from graphile_worker._private_jobs
+                              where attempts < max_attempts or locked_at is not null) as any_left`,
     attempts: `select id::text, concat_ws(' ', locked_by, locked_at, attempts) as attempt
                  from graphile_worker._private_jobs`,
-    can: { enqueueInTransaction: true, fanOut: false },
+    can: { enqueueInTransaction: true, fanOut: false, chain: false, comeBack: false },
     defaultLease: {},
     shortLease: {},
     deadWorkers: 'select distinct locked_by as worker from graphile_worker._private_jobs where locked_by is not null',
@@ -91,7 +94,8 @@ export const systems = [
     anyLeft: `select exists (select from pgboss.job where name = 'bench' and state < 'completed') as any_left`,
     attempts: `select id::text, concat_ws(' ', state, retry_count, started_on, output) as attempt
                  from pgboss.job where name = 'bench'`,
-    can: { enqueueInTransaction: true, fanOut: true },
+    takesBatches: true,
+    can: { enqueueInTransaction: true, fanOut: true, chain: false, comeBack: false },
     defaultLease: { supervise: true },
     flow: { supervise: true, flowSeconds: 1 },
     shortLease: { supervise: true, superviseSeconds: 1, heartbeatSeconds: 10 },
@@ -106,7 +110,7 @@ export const systems = [
     left: `select count(*)::integer as left from bullmq.job where state not in ('completed', 'failed')`,
     anyLeft: `select exists (select from bullmq.job where state not in ('completed', 'failed')) as any_left`,
     attempts: `select id, concat_ws(' ', state, lock_token, attempts_started) as attempt from bullmq.job`,
-    can: { enqueueInTransaction: false, fanOut: true },
+    can: { enqueueInTransaction: false, fanOut: true, chain: false, comeBack: true },
     defaultLease: {},
     shortLease: { lockDuration: 2000, stalledInterval: 500 },
   },

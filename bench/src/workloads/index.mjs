@@ -7,8 +7,25 @@ import { fanOut } from './fan-out.mjs'
 import { freeze } from './freeze.mjs'
 import { latency } from './latency.mjs'
 import { backlog, crowd } from './millions.mjs'
+import { chained, failing, retryLater } from './outcomes.mjs'
 
-const all = [bulk, single, inTransaction, drain, drainSleep, latency, xminHeld, backlog, crowd, fanOut, crash, freeze]
+const all = [
+  bulk,
+  single,
+  inTransaction,
+  drain,
+  drainSleep,
+  failing,
+  chained,
+  retryLater,
+  latency,
+  xminHeld,
+  backlog,
+  crowd,
+  fanOut,
+  crash,
+  freeze,
+]
 
 /** In the order in which they are run and printed. */
 export const workloads = workloadNames.map((wanted) => {
