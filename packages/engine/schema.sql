@@ -191,6 +191,35 @@ table resource_locks (
 ) with (fillfactor=70);
 CREATE UNIQUE INDEX resource_locks_pkey ON fencepost.resource_locks USING btree (lock_key);
 
+table schedules (
+  name text not null,
+  operation text not null,
+  payload jsonb not null,
+  queue text,
+  priority integer not null default 0,
+  max_attempts integer,
+  cron text,
+  time_zone text,
+  every_ms bigint,
+  catch_up text not null,
+  overlap text not null,
+  next_at timestamp with time zone not null,
+  paused_at timestamp with time zone,
+  last_due_at timestamp with time zone,
+  last_outcome text,
+  last_job_id uuid,
+  last_error text,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  updated_by text,
+  constraint schedules_catch_up CHECK (catch_up = ANY (ARRAY['once'::text, 'all'::text, 'skip'::text])),
+  constraint schedules_one_rule CHECK ((cron IS NULL) <> (every_ms IS NULL) AND (cron IS NULL) = (time_zone IS NULL)),
+  constraint schedules_overlap CHECK (overlap = ANY (ARRAY['allow'::text, 'skip'::text, 'queue'::text])),
+  constraint schedules_pkey PRIMARY KEY (name)
+);
+CREATE INDEX schedules_next ON fencepost.schedules USING btree (next_at) WHERE (paused_at IS NULL);
+CREATE UNIQUE INDEX schedules_pkey ON fencepost.schedules USING btree (name);
+
 table settings (
   key text not null,
   value text not null,

@@ -37,6 +37,7 @@ import { getJob, getJobs, getListedJobs, type Job, type ListedJob } from './read
 import { listJobs, listPage, type JobPage, type ListOptions, type PageOptions } from './read/list.ts'
 import { getPipeline, getPipelinePage, unfinishedOf, type Pipeline, type PipelinePage } from './read/pipeline.ts'
 import { watchEvents } from './read/watch-events.ts'
+import { Schedules } from './schedules/schedules.ts'
 import type { WorkOptions } from './worker/options.ts'
 import { workOnce, type WorkedOnce, type WorkOnceOptions } from './worker/once.ts'
 import { listWorkers, type WorkerInfo } from './worker/registry.ts'
@@ -68,6 +69,8 @@ export type Aborted = { aborted: true; jobIds: string[] } | { aborted: false; wh
 export class Engine {
   /** Names this process in what it claims. */
   readonly workerId: string
+  /** Jobs that are submitted at set times. */
+  readonly schedules: Schedules
   readonly #context: Context
   readonly #close: () => Promise<void>
   readonly #claims: Claims
@@ -77,6 +80,7 @@ export class Engine {
     this.#context = context
     this.#close = options.close
     this.workerId = options.workerId ?? `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`
+    this.schedules = new Schedules(context)
     this.#claims = new Claims(context, this.workerId, () => this.sweep())
   }
 

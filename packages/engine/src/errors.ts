@@ -11,6 +11,7 @@ export const errorCodes = {
   id_invalid: 'An id is not 32 hexadecimal digits.',
   number_invalid: 'A number is not in its range: a delay, priority, limit or number of attempts.',
   time_invalid: 'A time cannot be read as one.',
+  schedule_invalid: 'A schedule has a name, a cron expression or a time zone that cannot be used.',
   event_invalid: 'An event has a name or level that cannot be used.',
   fence_lost: 'The attempt is no longer the current one of its job; nothing was written.',
   database_unavailable: 'Postgres could not be reached, or the connection broke; the call can be repeated.',

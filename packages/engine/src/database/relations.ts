@@ -17,6 +17,7 @@ export function relationsOf(schema: string) {
     slots: within('slots'),
     workers: within('workers'),
     settings: within('settings'),
+    schedules: within('schedules'),
     sweeps: within('sweeps'),
     tokens: within('tokens'),
     idempotencyKeys: within('idempotency_keys'),

@@ -1,4 +1,5 @@
 import type { Db } from '../database/database.ts'
+import type { Relations } from '../database/relations.ts'
 import { identifier, join, raw, sql, type Sql } from '../database/sql.ts'
 import type { Submission } from './submission.ts'
 
@@ -96,11 +97,11 @@ async function submitJob(db: Db, submission: Submission): Promise<string | undef
 
 /** True when new work is refused, at either level of drain. Children and chained jobs are not new work. */
 async function refusesSubmissions(db: Db): Promise<boolean> {
-  const rows = await db.query('submit.drain', sql`select where not ${submissionsAllowed(db)}`)
+  const rows = await db.query('submit.drain', sql`select where not ${submissionsAllowed(db.t)}`)
   return rows.length > 0
 }
 
-function submissionsAllowed({ t }: Db): Sql {
+export function submissionsAllowed(t: Relations): Sql {
   return sql`not exists (select from ${t.settings} where key = 'drain' and value <> 'off')`
 }
 
@@ -177,7 +178,7 @@ async function insertJobs(
   const { t } = db
   const { select, from } =
     submissions.length === 1 ? columnsOfOne(submissions[0] as Submission, ids) : columnsOf(submissions, ids)
-  const allowed = origin.from === 'submitter' ? submissionsAllowed(db) : sql`true`
+  const allowed = origin.from === 'submitter' ? submissionsAllowed(t) : sql`true`
   // Only where it can matter: an insert that may conflict costs more.
   const deduplicates = submissions.some(({ dedupKey }) => dedupKey !== undefined)
   const inOrder = deduplicates && submissions.length > 1 ? sql`order by ${select.dedupKey}, ${select.nth}` : sql``

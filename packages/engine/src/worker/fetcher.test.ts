@@ -41,7 +41,7 @@ function fetcherOf(
       survey: async () => {
         surveys += 1
         const due = Object.keys(queues).filter((name) => (queues[name]?.plain ?? 0) + (queues[name]?.other ?? 0) > 0)
-        return { due, nextMs: undefined, expired: false }
+        return { due, nextMs: undefined, expired: false, scheduled: false }
       },
       ...ports,
     },
@@ -120,7 +120,7 @@ test('a job that becomes due before the next poll is looked for when it does', a
   const started = performance.now()
   const survey = async () => {
     asked.push(Math.round(performance.now() - started))
-    return { due: [], nextMs: asked.length === 1 ? 300 : undefined, expired: false }
+    return { due: [], nextMs: asked.length === 1 ? 300 : undefined, expired: false, scheduled: false }
   }
   const { fetcher } = fetcherOf({}, { survey })
   fetcher.start()
@@ -135,7 +135,7 @@ test('a job that is due in a year does not keep the worker awake', async () => {
   let surveys = 0
   const survey = async () => {
     surveys += 1
-    return { due: [], nextMs: 365 * 86_400_000, expired: false }
+    return { due: [], nextMs: 365 * 86_400_000, expired: false, scheduled: false }
   }
   const { fetcher } = fetcherOf({}, { survey })
   fetcher.start()

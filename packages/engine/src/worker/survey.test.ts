@@ -31,8 +31,8 @@ test('a survey says when the next job of its queues is due', async () => {
 test('jobs of other queues and operations keep nobody awake', async () => {
   await bed.engine.submit(work, {})
   await bed.engine.submit(work, {}, { delayMs: 1_000 })
-  expect(await see(['other'])).toEqual({ due: [], nextMs: undefined, expired: false })
-  expect(await see(['default'], ['another'])).toEqual({ due: [], nextMs: undefined, expired: false })
+  expect(await see(['other'])).toEqual({ due: [], nextMs: undefined, expired: false, scheduled: false })
+  expect(await see(['default'], ['another'])).toEqual({ due: [], nextMs: undefined, expired: false, scheduled: false })
 })
 
 test('nothing is due while claims are drained', async () => {

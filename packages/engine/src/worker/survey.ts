@@ -3,6 +3,7 @@ import type { Relations } from '../database/relations.ts'
 import { form, sql, type Sql } from '../database/sql.ts'
 import { claimsAllowed } from '../lifecycle/claim.ts'
 import { pending } from '../lifecycle/due-jobs.ts'
+import { submissionsAllowed } from '../lifecycle/submit.ts'
 
 /** What there is for a worker, in all of its queues. */
 export interface Survey {
@@ -12,10 +13,13 @@ export interface Survey {
   nextMs: number | undefined
   /** Whether any lease has passed, of whichever worker. */
   expired: boolean
+  /** Whether a schedule of its operations is due. */
+  scheduled: boolean
 }
 
 interface Row {
-  /** Null in the row that says whether any lease has passed. */
+  /** What the row is about: a queue, all leases, or all schedules. */
+  about: 'queue' | 'leases' | 'schedules'
   queue: string | null
   due: boolean
   next_ms: number | null
@@ -40,7 +44,8 @@ export async function survey(db: Db, queues: readonly string[], operations: read
   const next = rows.flatMap((row) => row.next_ms ?? [])
   return {
     due: rows.flatMap(({ queue, due }) => (due && queue !== null ? [queue] : [])),
-    expired: rows.some(({ queue, due }) => due && queue === null),
+    expired: rows.some(({ about, due }) => due && about === 'leases'),
+    scheduled: rows.some(({ about, due }) => due && about === 'schedules'),
     nextMs: next.length > 0 ? Math.min(...next) : undefined,
   }
 }
@@ -73,7 +78,7 @@ const surveying = form<Relations, Values>((t, { queues, operations }) => {
        from of_queue
       where of_queue.nth > ${maxGroups} or of_queue.operation = any(${operations}::text[]))`
   return sql`
-    select wanted.queue, bool_or(found.due) and ${claimsAllowed(t)} as due,
+    select 'queue' as about, wanted.queue, bool_or(found.due) and ${claimsAllowed(t)} as due,
            (extract(epoch from min(found.next) - ${t.now}) * 1000)::double precision as next_ms
       from unnest(${queues}::text[]) wanted (queue)
      cross join lateral (
@@ -81,7 +86,12 @@ const surveying = form<Relations, Values>((t, { queues, operations }) => {
      ) found
      group by wanted.queue
     union all
-    select null, exists (select from ${t.liveJobs} where status = 'running' and lease_until <= ${t.now}), null`
+    select 'leases', null, exists (select from ${t.liveJobs} where status = 'running' and lease_until <= ${t.now}), null
+    union all
+    select 'schedules', null, next_at <= ${t.now} and ${submissionsAllowed(t)},
+           case when next_at > ${t.now} then (extract(epoch from next_at - ${t.now}) * 1000)::double precision end
+      from (select min(next_at) as next_at from ${t.schedules}
+             where paused_at is null and operation = any(${operations}::text[])) soonest`
 })
 
 // The first time of the group, due or not due yet.

@@ -42,6 +42,7 @@ export async function work(context: Context, engine: Engine, options: WorkOption
       sweep: (unlessWithinMs) => engine.sweep({ unlessWithinMs }),
       passOn: (jobIds, mine) => passOn(context, jobIds, mine),
       survey: () => survey(context.database, checked.queues, operations),
+      submitDue: () => engine.schedules.submitDue(operations),
       execute: (attempt) => context.telemetry.running(attempt.claimed, () => handlers.execute(attempt)),
       endHandler: (attempt) => handlers.end(attempt),
     },

@@ -4,6 +4,7 @@ import type { Engine } from '../engine.ts'
 import type { Swept } from '../lifecycle/sweep.ts'
 import type { Logger } from '../logger.ts'
 import type { Operation } from '../operation.ts'
+import type { SubmittedDue } from '../schedules/submit-due.ts'
 import { atMost } from './at-most.ts'
 import { Fetcher, type QueueClaims } from './fetcher.ts'
 import { judged, keepsItsJob, takenOutcome } from './judged.ts'
@@ -38,6 +39,8 @@ export interface WorkerPorts {
   passOn: (jobIds: readonly string[], operations: readonly string[]) => Promise<void>
   /** Which of its queues have due jobs, and when the next is due. */
   survey: () => Promise<Survey>
+  /** Submits the jobs of schedules that are due. */
+  submitDue: () => Promise<SubmittedDue>
   /** Runs a handler, here or in a process of its own, and says what it came to. Never throws. */
   execute: (attempt: Attempt) => Promise<Outcome>
   /** Ends a handler that did not stop when told, where that can be done; resolves when it is gone. */
@@ -61,6 +64,7 @@ export class Worker {
   /** How many of those running have ended, and are being settled. */
   #reported = 0
   readonly #operationNames: readonly string[]
+  #submitting = false
   #stopping = false
   #stopped = false
 
@@ -218,9 +222,24 @@ export class Worker {
     return swept
   }
 
+  // Then it surveys again, for the next due time. One that is at another process, or fails, is left to the next poll.
+  async #submitDue(): Promise<void> {
+    if (this.#submitting) return
+    this.#submitting = true
+    try {
+      const { schedules } = await this.#ports.submitDue()
+      if (schedules > 0) this.#fetcher.putBack()
+    } catch (error) {
+      this.#logger.warn({ err: error }, 'schedules_failed')
+    } finally {
+      this.#submitting = false
+    }
+  }
+
   async #survey(): Promise<Survey> {
     const found = await this.#ports.survey()
     if (found.expired) void this.#sweeper.now()
+    if (found.scheduled) void this.#submitDue()
     return found
   }
 }
