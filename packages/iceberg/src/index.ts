@@ -132,3 +132,5 @@ export { readFooter, type FooterSource, type ParquetFooter } from './parquet/foo
 export type { ParquetColumn, ParquetType } from './parquet/parquet-column.ts'
 export * from './facts/index.ts'
 export { createTable, openTable, Table, type OpenTableOptions, type SnapshotOptions } from './table.ts'
+export type { ActionCosts, ActionProgress, ActionRun, DoneOf, PlannedTable } from './actions/action.ts'
+export * from './actions/expire-snapshots/index.ts'

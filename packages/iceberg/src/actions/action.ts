@@ -22,6 +22,8 @@ export interface ActionRun {
   /** Goes into the summary of every snapshot that the action makes. */
   readonly summary?: Readonly<Record<string, string>>
   readonly onProgress?: (progress: ActionProgress) => void
+  /** Waits between the tries of a commit. Default: as the table's properties say. */
+  readonly pause?: (ms: number) => Promise<void>
 }
 
 export interface DoneOf {

@@ -1,0 +1,99 @@
+import { randomUUID } from 'node:crypto'
+import { IcebergError } from '../errors.ts'
+import type { LoadedTable } from '../catalogs/catalog.ts'
+import type { CandidateFile, FileKind } from '../snapshot/candidate-files.ts'
+import { below, fileName } from '../storage/location.ts'
+
+// Before a commit that makes files unreachable, their paths are written beside the table's metadata, in parts:
+//   <metadata>/_fencepost/deletions/<run>-00001.jsonl
+// The first line says whose they are and how many; each of the others is one file. A part is removed once its files are
+// gone. A run that finds parts of another first verifies them against the fresh table, then deletes what nothing
+// reaches, then removes the parts: whatever interrupted the other run, nothing of it stays.
+//
+// Names that begin with _ are left alone by every engine's removal of orphans.
+
+export interface ListPart {
+  readonly location: string
+  readonly files: readonly CandidateFile[]
+}
+
+const partFiles = 50_000
+const format = 1
+
+export function fencepostFolder({ metadata }: Pick<LoadedTable, 'metadata'>, name: string): string {
+  const folder = metadata.properties['write.metadata.path'] ?? below(metadata.location, 'metadata')
+  return below(folder, '_fencepost', name)
+}
+
+/** Writes the files as parts of one run. Returns the locations of the parts, and the bytes written. */
+export async function writeDeletionList(
+  table: LoadedTable,
+  files: AsyncIterable<readonly CandidateFile[]>,
+  onPart: (location: string) => void,
+): Promise<number> {
+  const run = randomUUID()
+  let part: CandidateFile[] = []
+  let parts = 0
+  let bytes = 0
+  const flush = async (): Promise<void> => {
+    if (part.length === 0) return
+    parts += 1
+    const location = below(fencepostFolder(table, 'deletions'), `${run}-${String(parts).padStart(5, '0')}.jsonl`)
+    const content = serialized(table, part)
+    part = []
+    // First: a write that fails may have been done all the same.
+    onPart(location)
+    await table.storage.write(location, content, { exclusive: true })
+    bytes += content.length
+  }
+  for await (const batch of files) {
+    part.push(...batch)
+    if (part.length >= partFiles) await flush()
+  }
+  await flush()
+  return bytes
+}
+
+function serialized({ metadata }: LoadedTable, files: readonly CandidateFile[]): Buffer {
+  const head = { format, 'table-uuid': metadata.tableUuid ?? null, files: files.length }
+  const lines = [JSON.stringify(head), ...files.map((file) => JSON.stringify([file.kind, file.bytes, file.path]))]
+  return Buffer.from(`${lines.join('\n')}\n`)
+}
+
+/** The parts that earlier runs have left. */
+export async function pendingParts(table: LoadedTable): Promise<string[]> {
+  const parts: string[] = []
+  for await (const { location } of table.storage.list(fencepostFolder(table, 'deletions'))) {
+    if (/^[0-9a-f-]{36}-\d{5}\.jsonl$/.test(fileName(location))) parts.push(location)
+  }
+  return parts.toSorted()
+}
+
+/** A part; undefined when it is gone by now, or belongs to another table that was at this location. */
+export async function readPart(table: LoadedTable, location: string): Promise<ListPart | undefined> {
+  const content = await readIfThere(table, location)
+  if (content === undefined) return undefined
+  const [first = '', ...lines] = Buffer.from(content).toString('utf8').trimEnd().split('\n')
+  const head = JSON.parse(first) as { format: number; 'table-uuid': string | null; files: number }
+  if (head.format !== format || head.files !== lines.length) {
+    throw new IcebergError(
+      'metadata_invalid',
+      `${location} is not a whole list of deletions of this release. Look at it, and remove it if nobody needs it.`,
+    )
+  }
+  if (head['table-uuid'] !== (table.metadata.tableUuid ?? null)) return undefined
+  const files = lines.map((line) => {
+    const [kind, bytes, path] = JSON.parse(line) as [FileKind, number, string]
+    return { kind, bytes, path, modifiedAtMs: 0 }
+  })
+  return { location, files }
+}
+
+async function readIfThere({ storage }: LoadedTable, location: string): Promise<Uint8Array | undefined> {
+  try {
+    return await storage.read(location)
+  } catch (error) {
+    if (error instanceof IcebergError && error.code === 'storage_not_found') return undefined
+    throw error
+  }
+}

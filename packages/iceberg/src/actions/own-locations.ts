@@ -1,0 +1,39 @@
+import type { TableMetadata } from '../metadata/table-metadata.ts'
+import { locationKey, withoutSlashAtEnd } from '../storage/location.ts'
+
+/** The folders that a table has its files in: its location, and where its properties put data and metadata. */
+export function ownLocations({ location, properties }: Pick<TableMetadata, 'location' | 'properties'>): string[] {
+  const paths = [
+    location,
+    properties['write.data.path'],
+    properties['write.object-storage.path'],
+    properties['write.folder-storage.path'],
+    properties['write.metadata.path'],
+  ]
+  return [...new Set(paths.flatMap((path) => (path === undefined || path === '' ? [] : [withoutSlashAtEnd(path)])))]
+}
+
+/** Whether a location is below one of the folders. Of a location that no storage here reaches: no. */
+export function insideAny(folders: readonly string[]): (location: string) => boolean {
+  const prefixes = folders.flatMap((folder) => {
+    const key = keyOf(folder)
+    return key === undefined ? [] : [`${withoutSlashAtEnd(key)}/`]
+  })
+  return (location) => {
+    const key = keyOf(location)
+    return key !== undefined && prefixes.some((prefix) => key.startsWith(prefix))
+  }
+}
+
+function keyOf(location: string): string | undefined {
+  try {
+    return locationKey(location)
+  } catch {
+    return undefined
+  }
+}
+
+/** What files are compared by: one text for every spelling of a location; others, such as hdfs:, as they are. */
+export function fileKeyOf(location: string): string {
+  return keyOf(location) ?? location
+}
