@@ -3,6 +3,7 @@ import { IcebergError } from '../errors.ts'
 import type { LoadedTable } from '../catalogs/catalog.ts'
 import type { CandidateFile, FileKind } from '../snapshot/candidate-files.ts'
 import { below, fileName } from '../storage/location.ts'
+import { metadataFolderOf } from './own-locations.ts'
 
 // Before a commit that makes files unreachable, their paths are written beside the table's metadata, in parts:
 //   <metadata>/_fencepost/deletions/<run>-00001.jsonl
@@ -21,11 +22,10 @@ const partFiles = 50_000
 const format = 1
 
 export function fencepostFolder({ metadata }: Pick<LoadedTable, 'metadata'>, name: string): string {
-  const folder = metadata.properties['write.metadata.path'] ?? below(metadata.location, 'metadata')
-  return below(folder, '_fencepost', name)
+  return below(metadataFolderOf(metadata), '_fencepost', name)
 }
 
-/** Writes the files as parts of one run. Returns the locations of the parts, and the bytes written. */
+/** Writes the files as parts of one run. `onPart` is told of each before it is written. Returns the bytes written. */
 export async function writeDeletionList(
   table: LoadedTable,
   files: AsyncIterable<readonly CandidateFile[]>,
@@ -41,7 +41,6 @@ export async function writeDeletionList(
     const location = below(fencepostFolder(table, 'deletions'), `${run}-${String(parts).padStart(5, '0')}.jsonl`)
     const content = serialized(table, part)
     part = []
-    // First: a write that fails may have been done all the same.
     onPart(location)
     await table.storage.write(location, content, { exclusive: true })
     bytes += content.length

@@ -1,16 +1,18 @@
 import type { TableMetadata } from '../metadata/table-metadata.ts'
-import { locationKey, withoutSlashAtEnd } from '../storage/location.ts'
+import { propertyOf, tableProperties } from '../properties.ts'
+import { below, locationKey, withoutSlashAtEnd } from '../storage/location.ts'
 
 /** The folders that a table has its files in: its location, and where its properties put data and metadata. */
-export function ownLocations({ location, properties }: Pick<TableMetadata, 'location' | 'properties'>): string[] {
-  const paths = [
-    location,
-    properties['write.data.path'],
-    properties['write.object-storage.path'],
-    properties['write.folder-storage.path'],
-    properties['write.metadata.path'],
-  ]
+export function ownLocations(metadata: Pick<TableMetadata, 'location' | 'properties'>): string[] {
+  const { dataPath, objectStoragePath, folderStoragePath, metadataPath } = tableProperties
+  const set = [dataPath, objectStoragePath, folderStoragePath, metadataPath]
+  const paths = [metadata.location, ...set.map((property) => propertyOf(metadata, property))]
   return [...new Set(paths.flatMap((path) => (path === undefined || path === '' ? [] : [withoutSlashAtEnd(path)])))]
+}
+
+/** The folder that the table's metadata is in. */
+export function metadataFolderOf(metadata: Pick<TableMetadata, 'location' | 'properties'>): string {
+  return propertyOf(metadata, tableProperties.metadataPath) ?? below(metadata.location, 'metadata')
 }
 
 /** Whether a location is below one of the folders. Of a location that no storage here reaches: no. */

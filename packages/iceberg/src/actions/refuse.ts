@@ -1,5 +1,6 @@
 import { tableName, type LoadedTable } from '../catalogs/catalog.ts'
 import { IcebergError } from '../errors.ts'
+import { propertyOf, tableProperties } from '../properties.ts'
 
 /** Why an action will not touch a table. */
 export type Refusal =
@@ -31,11 +32,11 @@ export function refused(
 
 /** A table that may share its files with others says so by `gc.enabled`. */
 export function assertGarbageCollected(action: string, table: LoadedTable): void {
-  if (table.metadata.properties['gc.enabled']?.toLowerCase() !== 'false') return
+  if (propertyOf(table.metadata, tableProperties.gcEnabled)) return
   throw refused(
     action,
     table,
     'gc_disabled',
-    'its property gc.enabled is false, so its files may belong to other tables too. Set it to true if they do not.',
+    'its property gc.enabled is not true, so its files may belong to other tables too. Set it to true if they do not.',
   )
 }

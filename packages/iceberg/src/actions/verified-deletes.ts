@@ -1,6 +1,6 @@
 import { tableName, type Catalog, type LoadedTable } from '../catalogs/catalog.ts'
 import { marks, type CandidateFile, type CandidateFiles, type FileKind } from '../snapshot/candidate-files.ts'
-import type { FailedDelete } from '../storage/storage.ts'
+import type { Deleted } from '../storage/storage.ts'
 import { fileKeyOf } from './own-locations.ts'
 import { refused } from './refuse.ts'
 
@@ -20,7 +20,7 @@ export interface VerifiedDeletesOptions {
   /** Marks what the table refers to and was not marked before. */
   readonly markReachable: (table: LoadedTable) => Promise<void>
   /** Default: deletes them. */
-  readonly remove?: (table: LoadedTable, files: readonly CandidateFile[]) => Promise<FailedDelete[]>
+  readonly remove?: (table: LoadedTable, files: readonly CandidateFile[]) => Promise<Deleted>
   /** Batches that are deleted at the same time. */
   readonly maxConcurrentDeletes: number
   readonly batchFiles: number
@@ -41,13 +41,16 @@ export interface DeletedFiles {
   readonly files: number
   readonly bytes: number
   readonly failed: readonly FailedFile[]
+  /** Files that were not there, where the storage says so. */
+  readonly missing: number
   /** The table as it was before the last batch. */
   readonly table: LoadedTable
 }
 
 export async function deleteVerified(options: VerifiedDeletesOptions): Promise<DeletedFiles> {
   const { candidates, signal, keyOf = fileKeyOf, maxConcurrentDeletes, batchFiles } = options
-  const { remove = deleteFiles, mayDelete = () => true } = options
+  const { mayDelete = () => true } = options
+  const remove = options.remove ?? ((from, files) => deleteFiles(from, files, signal))
   const isGoing = ({ path }: CandidateFile): boolean => candidates.markOf(keyOf(path)) === marks.none && mayDelete(path)
   const tally = new Tally()
   const running = new Set<Promise<void>>()
@@ -59,9 +62,9 @@ export async function deleteVerified(options: VerifiedDeletesOptions): Promise<D
       table = await verified(options, table)
       const files = batch.filter(isGoing)
       if (files.length === 0) continue
-      const work = remove(table, files).then((failed) => {
+      const work = remove(table, files).then((deleted) => {
         running.delete(work)
-        tally.add(files, failed)
+        tally.add(files, deleted)
         options.onBatch?.(files.length)
       })
       // Whoever takes it sees the failure; until then it is not "unhandled".
@@ -91,8 +94,15 @@ export function assertSameTable(action: string, table: LoadedTable, uuid: string
   throw refused(action, table, 'other_table', message)
 }
 
-async function deleteFiles({ storage }: LoadedTable, files: readonly CandidateFile[]): Promise<FailedDelete[]> {
-  return await storage.delete(files.map(({ path }) => path))
+async function deleteFiles(
+  { storage }: LoadedTable,
+  files: readonly CandidateFile[],
+  signal: AbortSignal | undefined,
+): Promise<Deleted> {
+  return await storage.delete(
+    files.map(({ path }) => path),
+    { signal },
+  )
 }
 
 class Tally {
@@ -100,10 +110,14 @@ class Tally {
   readonly #failed: FailedFile[] = []
   #files = 0
   #bytes = 0
+  #missing = 0
 
-  add(files: readonly CandidateFile[], failures: readonly FailedDelete[]): void {
-    const failed = new Map(failures.map(({ location, error }) => [location, error]))
+  add(files: readonly CandidateFile[], deleted: Deleted): void {
+    const failed = new Map(deleted.failed.map(({ location, error }) => [location, error]))
+    const missing = new Set(deleted.missing)
+    this.#missing += missing.size
     for (const { path, kind, bytes } of files) {
+      if (missing.has(path)) continue
       const error = failed.get(path)
       if (error !== undefined) {
         this.#failed.push({ path, kind, bytes, error: error.message })
@@ -116,6 +130,12 @@ class Tally {
   }
 
   get result(): Omit<DeletedFiles, 'table'> {
-    return { counts: this.#counts, files: this.#files, bytes: this.#bytes, failed: this.#failed }
+    return {
+      counts: this.#counts,
+      files: this.#files,
+      bytes: this.#bytes,
+      failed: this.#failed,
+      missing: this.#missing,
+    }
   }
 }

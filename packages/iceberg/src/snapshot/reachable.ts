@@ -146,7 +146,7 @@ export class ReachableWalk {
     const { signal, onMissing } = this.#options
     signal?.throwIfAborted()
     try {
-      const content = await this.#storage.read(path)
+      const content = await this.#storage.read(path, undefined, { signal })
       this.#bytesRead += content.length
       return { path, content }
     } catch (error) {

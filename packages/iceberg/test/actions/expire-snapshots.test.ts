@@ -185,10 +185,10 @@ describe('an expiry', () => {
     const stuck = dataPath(made.table, 'a')
     const storage: FolderStorage = {
       ...made.storage,
-      delete: async (paths) => [
+      delete: async (paths) => ({
         ...(await made.storage.delete(paths.filter((path) => path !== stuck))),
-        ...(paths.includes(stuck) ? [{ location: stuck, error: new Error('it is stuck') }] : []),
-      ],
+        failed: paths.includes(stuck) ? [{ location: stuck, error: new Error('it is stuck') }] : [],
+      }),
     }
     const result = await expire({ ...made, catalog: catalogOn(storage), table: await reopened(made, storage) })
     expect(result).toMatchObject({ deletedDataFilesCount: 1, failedDeletes: [{ path: stuck, error: 'it is stuck' }] })

@@ -52,9 +52,23 @@ export async function lake(table: Partial<NewTable> = {}, storage = memoryBucket
   return { storage, catalog, table: created, other: await openTable(catalog, identifier) }
 }
 
+/** A bucket whose files are ten days old, but for those whose age is set. */
+export function agedBucket(): ReturnType<typeof memoryBucket> & { readonly ages: Map<string, number> } {
+  const bucket = memoryBucket()
+  const ages = new Map<string, number>()
+  return {
+    ...bucket,
+    ages,
+    async *list(folder) {
+      for await (const file of bucket.list(folder)) {
+        yield { ...file, modifiedAt: new Date(Date.now() - (ages.get(file.location) ?? 10 * dayMs)) }
+      }
+    },
+  }
+}
+
 /** The same table in a bucket of its own. */
-export async function copyOf({ storage, table }: Lake): Promise<Lake> {
-  const copy = memoryBucket()
+export async function copyOf({ storage, table }: Lake, copy = memoryBucket()): Promise<Lake> {
   for (const [path, content] of storage.files) await copy.write(path, content)
   const catalog = catalogOn(copy)
   const { identifier } = table.loaded

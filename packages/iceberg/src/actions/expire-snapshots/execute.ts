@@ -53,10 +53,12 @@ export interface ExpireSnapshotsResult extends ActionCosts {
   readonly notExpiredSnapshotIds: readonly string[]
   readonly removedRefs: readonly string[]
   readonly failedDeletes: readonly FailedFile[]
+  /** Files that were gone already, where the storage says so. */
+  readonly missingFiles: number
   /** Files that nothing reaches, and that stay because they are outside the table's own folders. */
   readonly outside: CountedFiles
   /** Manifests and manifest lists of expired snapshots that were gone already: what only they knew is left. */
-  readonly missing: readonly string[]
+  readonly missingManifests: readonly string[]
   /** Lists of deletions of interrupted runs that were finished. */
   readonly finishedLists: number
   /** The table after it. */
@@ -276,8 +278,9 @@ class Expiry {
       notExpiredSnapshotIds: this.#plan.expired.map(({ snapshotId }) => snapshotId).filter((id) => !isExpired.has(id)),
       removedRefs: this.#chunks.flatMap(({ refs }) => refs),
       failedDeletes: runs.flatMap(({ failed }) => failed),
+      missingFiles: runs.reduce((sum, { missing }) => sum + missing, 0),
       outside: own?.outside ?? { files: 0, bytes: 0 },
-      missing: own?.missing ?? [],
+      missingManifests: own?.missing ?? [],
       finishedLists: resumed.parts,
       table,
       bytesRead: this.#bytesRead,

@@ -1,4 +1,5 @@
 import type { LoadedTable } from '../../catalogs/catalog.ts'
+import { propertyOf, tableProperties } from '../../properties.ts'
 import { refused } from '../refuse.ts'
 import type { RetentionSettings } from './retention.ts'
 
@@ -43,16 +44,11 @@ const dayMs = 24 * 60 * 60 * 1000
 
 /** What the caller said, else what the table says, else the format's defaults. */
 export function settingsOf(table: LoadedTable, options: ExpireSnapshotsOptions): ExpireSettings {
-  const { properties } = table.metadata
-  const property = (key: string, otherwise: number): number => {
-    const value = Number(properties[key] ?? otherwise)
-    if (Number.isFinite(value) && value >= 0) return value
-    throw invalid(table, `its property ${key} is "${properties[key]}", which is not a number. Correct the property.`)
-  }
+  const { metadata } = table
   const nowMs = (options.now ?? new Date()).getTime()
-  const olderThanMs = options.olderThan?.getTime() ?? nowMs - property('history.expire.max-snapshot-age-ms', 5 * dayMs)
-  const retainLast = options.retainLast ?? property('history.expire.min-snapshots-to-keep', 1)
-  const maxRefAgeMs = options.maxRefAgeMs ?? property('history.expire.max-ref-age-ms', Number.MAX_VALUE)
+  const olderThanMs = options.olderThan?.getTime() ?? nowMs - propertyOf(metadata, tableProperties.maxSnapshotAgeMs)
+  const retainLast = options.retainLast ?? propertyOf(metadata, tableProperties.minSnapshotsToKeep)
+  const maxRefAgeMs = options.maxRefAgeMs ?? propertyOf(metadata, tableProperties.maxRefAgeMs)
   const writerProgressMs = options.writerProgressMs ?? 7 * dayMs
   if (!Number.isInteger(retainLast) || retainLast < 1) {
     throw invalid(table, `retainLast is ${retainLast}. Keep at least 1 snapshot.`)
