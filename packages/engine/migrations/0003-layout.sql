@@ -2,10 +2,8 @@
 --
 -- Columns of eight bytes come first, then those of four, then the rest: nothing is lost to alignment. What a claim
 -- changes stands together: an update that stays on its page logs only the bytes from the first to the last change.
-
-drop view jobs;
-drop view job_queue;
-drop view job_events;
+--
+-- The public views are replaced, never dropped: what others were granted on them, and views of others over them, stay.
 
 alter table live_jobs rename to live_jobs_before;
 alter table finished_jobs rename to finished_jobs_before;
@@ -106,6 +104,83 @@ select job_id, operation, queue, payload, status, priority, run_after, attempt_i
        completed_at, deleted_at, submitted_event_id, started_event_id, completed_event_id
   from finished_jobs_before order by completed_at;
 
+-- Children are not counted, they are looked at: a child that has ended is one row of finished_jobs, so it counts once
+-- by its own terminal transaction, whatever is retried, and ten thousand children never touch their parent's row.
+create or replace view jobs as
+select job_id, operation, queue, payload, status, priority, run_after, attempt_id, attempts, max_attempts,
+       locked_by, locked_at, lease_until, lock_key, slot_key,
+       case when slot_key is null then false
+            else exists (select from slots s where s.slot_key = j.slot_key and s.job_id = j.job_id) end as is_current,
+       dedup_key, parent_job_id, pipeline_id, children_total,
+       case when children_total is not null then
+         (select count(*) from finished_jobs c where c.parent_job_id = j.job_id and c.status = 'completed')::integer
+       end as children_completed,
+       case when children_total is not null then
+         (select count(*) from finished_jobs c where c.parent_job_id = j.job_id and c.status <> 'completed')::integer
+       end as children_failed,
+       deferred_at, progress_current, progress_total, result, error, error_code,
+       submitted_at, submitted_by, started_at, null::timestamptz as completed_at, null::timestamptz as deleted_at
+  from live_jobs j
+union all
+select job_id, operation, queue, payload, status, priority, run_after, attempt_id, attempts, max_attempts,
+       locked_by, locked_at, null::timestamptz, lock_key, slot_key,
+       case when slot_key is null then false
+            else exists (select from slots s where s.slot_key = j.slot_key and s.job_id = j.job_id) end,
+       dedup_key, parent_job_id, pipeline_id, children_total,
+       case when children_total is not null then
+         (select count(*) from finished_jobs c where c.parent_job_id = j.job_id and c.status = 'completed')::integer
+       end,
+       case when children_total is not null then
+         (select count(*) from finished_jobs c where c.parent_job_id = j.job_id and c.status <> 'completed')::integer
+       end,
+       deferred_at, progress_current, progress_total, result, error, error_code,
+       submitted_at, submitted_by, started_at, completed_at, deleted_at
+  from finished_jobs j;
+
+-- The autoscaler's relation. An attempt whose lease has passed counts as not claimed, although nobody has swept it yet:
+-- with every worker dead, this count is what starts the next one. Running jobs are two parts of it, each with an index
+-- that answers what is asked of it.
+create or replace view job_queue as
+select job_id, submitted_at as enqueued_at, run_after as visible_at, null::timestamptz as claimed_at,
+       null::text as claimed_by, null::uuid as attempt_id, attempts as attempt_count
+  from live_jobs
+ where status = 'pending' and attempt_id is null
+union all
+select job_id, submitted_at, lease_until, null, null, attempt_id, attempts
+  from live_jobs
+ where status = 'running' and lease_until <= clock()
+union all
+select job_id, submitted_at, run_after, locked_at, locked_by, attempt_id, attempts
+  from live_jobs
+ where status = 'running' and (lease_until > clock() or lease_until is null);
+
+create or replace view job_events as
+select id, job_id, attempt_id, ts, level, event, message, fields
+  from stored_events
+union all
+select submitted_event_id, job_id, null, submitted_at, 'info', 'job.submitted', null,
+       case when submitted_by is not null then jsonb_build_object('by', submitted_by) end
+  from live_jobs
+union all
+select submitted_event_id, job_id, null, submitted_at, 'info', 'job.submitted', null,
+       case when submitted_by is not null then jsonb_build_object('by', submitted_by) end
+  from finished_jobs
+union all
+select started_event_id, job_id, attempt_id, locked_at, 'info', 'job.started', null,
+       jsonb_build_object('worker', locked_by, 'attempt', attempts)
+  from live_jobs
+ where started_event_id is not null
+union all
+select started_event_id, job_id, attempt_id, locked_at, 'info', 'job.started', null,
+       jsonb_build_object('worker', locked_by, 'attempt', attempts)
+  from finished_jobs
+ where started_event_id is not null
+union all
+select completed_event_id, job_id, attempt_id, completed_at, 'info', 'job.completed', null, null
+  from finished_jobs
+ where completed_event_id is not null;
+
+-- Now that no view reads them any more.
 drop table live_jobs_before;
 drop table finished_jobs_before;
 
@@ -156,79 +231,3 @@ create index finished_jobs_parent on finished_jobs (parent_job_id, status) where
 create index finished_jobs_pipeline on finished_jobs (pipeline_id) where pipeline_id is not null;
 create index finished_jobs_lately on finished_jobs using brin (completed_at)
   with (pages_per_range = 32, autosummarize = on);
-
--- Children are not counted, they are looked at: a child that has ended is one row of finished_jobs, so it counts once
--- by its own terminal transaction, whatever is retried, and ten thousand children never touch their parent's row.
-create view jobs as
-select job_id, operation, queue, payload, status, priority, run_after, attempt_id, attempts, max_attempts,
-       locked_by, locked_at, lease_until, lock_key, slot_key,
-       case when slot_key is null then false
-            else exists (select from slots s where s.slot_key = j.slot_key and s.job_id = j.job_id) end as is_current,
-       dedup_key, parent_job_id, pipeline_id, children_total,
-       case when children_total is not null then
-         (select count(*) from finished_jobs c where c.parent_job_id = j.job_id and c.status = 'completed')::integer
-       end as children_completed,
-       case when children_total is not null then
-         (select count(*) from finished_jobs c where c.parent_job_id = j.job_id and c.status <> 'completed')::integer
-       end as children_failed,
-       deferred_at, progress_current, progress_total, result, error, error_code,
-       submitted_at, submitted_by, started_at, null::timestamptz as completed_at, null::timestamptz as deleted_at
-  from live_jobs j
-union all
-select job_id, operation, queue, payload, status, priority, run_after, attempt_id, attempts, max_attempts,
-       locked_by, locked_at, null::timestamptz, lock_key, slot_key,
-       case when slot_key is null then false
-            else exists (select from slots s where s.slot_key = j.slot_key and s.job_id = j.job_id) end,
-       dedup_key, parent_job_id, pipeline_id, children_total,
-       case when children_total is not null then
-         (select count(*) from finished_jobs c where c.parent_job_id = j.job_id and c.status = 'completed')::integer
-       end,
-       case when children_total is not null then
-         (select count(*) from finished_jobs c where c.parent_job_id = j.job_id and c.status <> 'completed')::integer
-       end,
-       deferred_at, progress_current, progress_total, result, error, error_code,
-       submitted_at, submitted_by, started_at, completed_at, deleted_at
-  from finished_jobs j;
-
--- The autoscaler's relation. An attempt whose lease has passed counts as not claimed, although nobody has swept it yet:
--- with every worker dead, this count is what starts the next one. Running jobs are two parts of it, each with an index
--- that answers what is asked of it.
-create view job_queue as
-select job_id, submitted_at as enqueued_at, run_after as visible_at, null::timestamptz as claimed_at,
-       null::text as claimed_by, null::uuid as attempt_id, attempts as attempt_count
-  from live_jobs
- where status = 'pending' and attempt_id is null
-union all
-select job_id, submitted_at, lease_until, null, null, attempt_id, attempts
-  from live_jobs
- where status = 'running' and lease_until <= clock()
-union all
-select job_id, submitted_at, run_after, locked_at, locked_by, attempt_id, attempts
-  from live_jobs
- where status = 'running' and (lease_until > clock() or lease_until is null);
-
-create view job_events as
-select id, job_id, attempt_id, ts, level, event, message, fields
-  from stored_events
-union all
-select submitted_event_id, job_id, null, submitted_at, 'info', 'job.submitted', null,
-       case when submitted_by is not null then jsonb_build_object('by', submitted_by) end
-  from live_jobs
-union all
-select submitted_event_id, job_id, null, submitted_at, 'info', 'job.submitted', null,
-       case when submitted_by is not null then jsonb_build_object('by', submitted_by) end
-  from finished_jobs
-union all
-select started_event_id, job_id, attempt_id, locked_at, 'info', 'job.started', null,
-       jsonb_build_object('worker', locked_by, 'attempt', attempts)
-  from live_jobs
- where started_event_id is not null
-union all
-select started_event_id, job_id, attempt_id, locked_at, 'info', 'job.started', null,
-       jsonb_build_object('worker', locked_by, 'attempt', attempts)
-  from finished_jobs
- where started_event_id is not null
-union all
-select completed_event_id, job_id, attempt_id, completed_at, 'info', 'job.completed', null, null
-  from finished_jobs
- where completed_event_id is not null;

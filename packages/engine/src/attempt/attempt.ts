@@ -7,9 +7,9 @@ import type { Claimed } from '../lifecycle/claim.ts'
 import { letGo } from '../lifecycle/release.ts'
 import type { SubmitOptions } from '../lifecycle/submission.ts'
 import type { Operation } from '../operation.ts'
-import { completeWith, type Completed } from './complete.ts'
+import { announce, completeWith, type Completed, type Completing } from './complete.ts'
 import { checkEmission, checkProgress, emit, setProgress, type EmitOptions, type Progress } from './emit.ts'
-import { reject, type Verb } from './fence.ts'
+import { alreadySettled, reject, type Verb } from './fence.ts'
 import { OpenTransactions } from './open-transactions.ts'
 import type { Outcome } from './settle.ts'
 import { checkStep, listStepsOf, recordSteps, type Step, type StepResult } from './step.ts'
@@ -38,6 +38,9 @@ export class Attempt {
   #links: Link[] | undefined // as few objects as possible in an ordinary attempt
   #reports = 0
   #transactions: OpenTransactions | undefined
+  #handlerEnded = false
+  /** A completion of the handler's that was sent off, and may or may not have been committed. */
+  #sent: Completing<unknown> | undefined
 
   constructor(context: Context, claimed: Claimed) {
     this.#context = context
@@ -177,17 +180,27 @@ export class Attempt {
    * The handler's last transaction: what `work` writes, the end of the job with what `work` returns as its result, and
    * the chained jobs are one commit. The handler is to return after it; what it then returns or throws changes nothing.
    * Throws `fence_lost`, having written nothing, if the attempt is no longer the current one.
+   *
+   * When the answer to the commit is lost, it throws, and nobody knows whether it was applied. Called once more, it answers
+   * what the first call would have, without doing the work again, if it was.
    */
   async complete<T>(work: (client: TransactionClient) => Promise<T>): Promise<T> {
     const chained = this.links.length
+    const earlier = this.#sent as Completing<T> | undefined
     this.reporting() // a renewal that finds the job gone has not lost the fence
     try {
+      const sending = (sent: Completing<T>) => {
+        this.#sent = sent
+      }
+      // While an earlier one is being committed, this waits for it.
       const done = await this.#opened.run((one) =>
-        completeWith(this.#context, this, (client) => one.work(client, work)),
+        completeWith(this.#context, this, (client) => one.work(client, work), sending),
       )
-      if (done !== undefined) {
-        this.#completed = done.outcome
-        return done.value
+      const applied = done ?? (earlier !== undefined && (await this.#hasCompleted()) ? earlier : undefined)
+      if (applied !== undefined) {
+        await announce(this.#context, this, applied)
+        this.#completed = { ...applied.outcome, written: true }
+        return applied.value
       }
     } catch (error) {
       this.#links?.splice(chained) // what was chained inside is taken back with everything else
@@ -202,6 +215,12 @@ export class Attempt {
   /** True while a transaction of the handler holds the job's row: nothing can be settled before it has ended. */
   get hasOpenTransactions(): boolean {
     return this.#transactions !== undefined && this.#transactions.size > 0
+  }
+
+  /** The handler has ended: no transaction of its own may begin from now on. */
+  closeTransactions(): void {
+    this.#handlerEnded = true
+    this.#transactions?.close()
   }
 
   /** Waits for the handler's transactions, and rolls back what is open after `graceMs`; false when it had to. */
@@ -224,6 +243,7 @@ export class Attempt {
 
   get #opened(): OpenTransactions {
     this.#transactions ??= new OpenTransactions(this.claimed)
+    if (this.#handlerEnded) this.#transactions.close()
     return this.#transactions
   }
 
@@ -236,6 +256,10 @@ export class Attempt {
   get #db(): Db {
     const { database } = this.#context
     return this.#isInTransaction ? database.beside : database
+  }
+
+  async #hasCompleted(): Promise<boolean> {
+    return (await alreadySettled(this.#context.database, 'complete', [this])).has(this.attemptId)
   }
 
   async #written(verb: Verb, landed: boolean): Promise<Written> {

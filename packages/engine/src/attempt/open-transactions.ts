@@ -14,6 +14,7 @@ export class OpenTransactions {
   readonly #fence: Fence
   readonly #open = new Set<OpenTransaction>()
   #isOver = false
+  #handlerEnded = false
 
   constructor(fence: Fence) {
     this.#fence = fence
@@ -31,6 +32,7 @@ export class OpenTransactions {
   /** Runs one transaction, which is open until this has ended. */
   async run<T>(transact: (one: OpenTransaction) => Promise<T>): Promise<T> {
     if (this.#isOver) throw leftOpen(this.#fence)
+    if (this.#handlerEnded) throw begunLate(this.#fence)
     const one = new OpenTransaction()
     this.#open.add(one)
     try {
@@ -39,6 +41,11 @@ export class OpenTransactions {
       this.#open.delete(one)
       one.end()
     }
+  }
+
+  /** The handler has ended: what is open may go on, but no other is begun. */
+  close(): void {
+    this.#handlerEnded = true
   }
 
   /** Waits until all have ended; what is open after `graceMs` is rolled back. True when nothing had to be. */
@@ -111,7 +118,16 @@ export function leftOpen({ jobId, attemptId }: Fence): FencepostError {
   )
 }
 
-/** True for that error: its attempt is already about to be settled. */
+function begunLate({ jobId, attemptId }: Fence): FencepostError {
+  return new FencepostError(
+    'transaction_left_open',
+    `The handler of job ${jobId} had returned when it began a transaction, which was refused: its attempt is being ` +
+      'settled. Await everything that calls attempt.transaction() or attempt.complete() in the handler.',
+    { details: { jobId, attemptId } },
+  )
+}
+
+/** True for either error: its attempt is already about to be settled. */
 export function isLeftOpen(error: unknown): boolean {
   return error instanceof FencepostError && error.code === 'transaction_left_open'
 }

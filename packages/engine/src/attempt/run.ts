@@ -30,12 +30,14 @@ export async function execute(context: Context, attempt: Attempt, graceMs = defa
   }
   try {
     const value = await operation.run(runOf(attempt, payload))
+    attempt.closeTransactions()
     if (attempt.hasOpenTransactions && !(await attempt.endTransactions(graceMs))) throw leftOpen(attempt)
     if (attempt.completed !== undefined) return attempt.completed
     // Nothing to wait for in most: one promise less for each of very many jobs.
     if (attempt.links.length === 0 && !(value instanceof Defer)) return completed(context, attempt, value, [])
     return await outcomeOf(context, attempt, value)
   } catch (error) {
+    attempt.closeTransactions()
     if (attempt.hasOpenTransactions) await attempt.endTransactions(graceMs).catch(() => {}) // it failed in any case
     if (attempt.completed === undefined) return outcomeOfError(error)
     const { jobId, attemptId, operation: name } = claimed

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createTestDatabase, type TestDatabase } from '../../test/database.ts'
@@ -30,6 +31,36 @@ test('processes that start together migrate once, whatever the schema is called'
 
 test('migrations are numbered without gaps', async () => {
   expect((await listMigrations()).map(({ version }) => version)).toEqual((await listMigrations()).map((_, n) => n + 1))
+})
+
+test('what others were granted on the public views, and views over them, outlive every migration', async () => {
+  const schema = 'granted'
+  const client = await pool.connect()
+  try {
+    await client.query(`create schema ${schema}; set search_path to ${schema}, pg_catalog`)
+    await client.query('create table migrations (version integer primary key, name text, applied_at timestamptz)')
+    for (const { version, name } of (await listMigrations()).slice(0, 2)) {
+      await client.query(await readFile(new URL(`../../migrations/${name}`, import.meta.url), 'utf8'))
+      await client.query('insert into migrations (version, name) values ($1, $2)', [version, name])
+    }
+    await client.query(`
+      grant select on jobs, job_queue, job_events to public;
+      create view waiting as select job_id, visible_at from job_queue where claimed_at is null;
+      create view failures as select job.job_id, ts, message
+                                from jobs job join job_events using (job_id) where status = 'failed'`)
+  } finally {
+    client.release(true)
+  }
+  const applied = await migrate(pool, { schema })
+  expect(applied.map(({ version }) => version)).toEqual((await listMigrations()).slice(2).map(({ version }) => version))
+  const { rows } = await pool.query<{ name: string }>(
+    `select relname as name from pg_class, aclexplode(relacl)
+      where relnamespace = $1::regnamespace and relkind = 'v' and grantee = 0 and privilege_type = 'SELECT'`,
+    [schema],
+  )
+  expect(rows.map(({ name }) => name).toSorted()).toEqual(['job_events', 'job_queue', 'jobs'])
+  for (const view of ['waiting', 'failures'])
+    expect((await pool.query(`select * from ${schema}.${view}`)).rows).toEqual([])
 })
 
 test('a schema that is missing, older or newer is refused by name', async () => {

@@ -66,7 +66,6 @@ export class Fetcher {
   readonly #promising = new Map<string, Kind>()
   /** Where to go on in those that gave all that was asked. */
   readonly #places = new Map<string, Continuation>()
-  /** How many jobs the claims that are under way may bring. */
   #claiming = 0
   #fetching: Promise<void> | undefined
   #scheduled = false
@@ -83,6 +82,11 @@ export class Fetcher {
     this.#options = options
     this.#operationNames = options.operations.map(({ name }) => name)
     this.#logger = logger
+  }
+
+  /** How many jobs the claims that are under way may bring. */
+  get claiming(): number {
+    return this.#claiming
   }
 
   /** Looks at all queues, and from now on regularly. */

@@ -120,10 +120,12 @@ async function runClaimed(
   void listenForCancel(engine, wakeUp, attempt)
   const stopped = onceStopped(signal, () => attempt.abort('shutdown'), graceMs)
   const late = stopped.late.then(() => settler.giveUp())
-  // Fired while the job was being claimed: its handler need not begin.
-  const ran: Promise<Outcome> = signal?.aborted
-    ? Promise.resolve({ kind: 'released', reason: 'shutdown' })
-    : executed(context, handlers, attempt)
+  // The signal fired while the job was being claimed, or the claim was answered so late that its lease may have passed.
+  const unwanted = attempt.abortReason
+  const ran: Promise<Outcome> =
+    unwanted === undefined
+      ? executed(context, handlers, attempt)
+      : Promise.resolve({ kind: 'released', reason: unwanted })
   const inTime = (await Promise.race([ran, late])) ?? (await outlived(context, handlers, attempt, options, ran))
   const outcome = inTime === undefined ? takenOutcome(attempt, operation) : judged(attempt, inTime, operation)
   const reported = await settler.report(attempt, outcome)

@@ -111,6 +111,79 @@ describe('a worker', () => {
     await engine.close()
   })
 
+  test('claims nothing that was pushed while its own claim may fill its places', async () => {
+    let listener: WakeUpListener | undefined
+    const wakeUp: WakeUpTransport = {
+      open: async () => ({
+        namesJobs: true,
+        send: async () => {},
+        listen: () => ({
+          start: async (_queues, _concurrency, given) => {
+            listener = given
+          },
+          stop: async () => {},
+        }),
+        close: async () => {},
+      }),
+    }
+    let held = 0
+    const claimed = closedGate()
+    const pausePoint: PausePoint = async ({ statement }) => {
+      if (statement !== 'claim') return
+      held += 1
+      await claimed.gate
+    }
+    const engine = await bed.open({ operations: [handled], wakeUp }, { pausePoint })
+    const running = closedGate()
+    handler = () => running.gate
+    const first = await submitted(engine.submit(handled, {}))
+    const worker = start({ concurrency: 1, pollMs: 3_600_000, sweepMs: 3_600_000 }, engine)
+    await expect.poll(() => held, { timeout: 10_000 }).toBe(1) // the worker's own look has found the first
+    const second = await submitted(engine.submit(handled, {}))
+    const pushed = listener?.onJob(second, 'default')
+    claimed.letGo()
+    expect(await pushed).toBe('declined')
+    expect(await statusOf(first)).toBe('running')
+    expect(await statusOf(second)).toBe('pending')
+    running.letGo()
+    await ended(2)
+    await worker.stop()
+    await engine.close()
+  })
+
+  test('gives back what it has claimed ahead when its handlers have become slow', async () => {
+    const slow = await bed.open({ operations: [handled], workerId: 'slow' })
+    const quick = await bed.open({ operations: [handled], workerId: 'quick' })
+    const { gate, letGo } = closedGate()
+    let blocked = 0
+    handler = async ({ payload, attempt }) => {
+      if (attempt.claimed.workerId !== 'slow' || Number(payload['n']) < 1_000) return
+      blocked += 1
+      await gate
+    }
+    const jobs = Array.from({ length: 2_000 }, (_, n) => ({ payload: { n } }))
+    await slow.submitMany(handled, jobs)
+    const first = start({ concurrency: 4 }, slow)
+    try {
+      await expect.poll(() => blocked, { timeout: 20_000 }).toBe(4)
+      const second = start({ concurrency: 100 }, quick)
+      await ended(jobs.length - 4)
+      await second.stop()
+    } finally {
+      letGo()
+    }
+    await ended(jobs.length)
+    await first.stop()
+    const released = await bed.query<{ message: string; fields: { worker: string } }>(
+      `select message, fields from fencepost.job_events where event = 'job.released'`,
+    )
+    expect(released.length).toBeGreaterThan(0)
+    expect(new Set(released.map(({ message, fields }) => `${message} by ${fields.worker}`))).toEqual(
+      new Set(['not_started by slow']),
+    )
+    expect(await bed.query('select from fencepost.jobs where attempts <> 1')).toEqual([])
+  })
+
   test('at a long queue sends one claim behind another, and no third', async () => {
     let claims = 0
     let held = 0

@@ -12,6 +12,7 @@ import { logOutlivedGrace, logSettled, logStarted } from './log.ts'
 import type { CheckedWorkOptions } from './options.ts'
 import { Pace } from './pace.ts'
 import { PushedClaims } from './pushed.ts'
+import { Ready } from './ready.ts'
 import { Renewer } from './renewer.ts'
 import { Settler } from './settler.ts'
 import type { Survey } from './survey.ts'
@@ -23,9 +24,13 @@ import type { WakeUp } from './wake-up.ts'
  *
  * A job passes through: ready (claimed ahead of need) → running → reported → settled. When its handler has ended, the next
  * of those that are ready begins, so that short handlers do not wait for the disk. For another claim there is room only when
- * the settlement has committed: a crash never leaves more behind than `concurrency` jobs and what is claimed ahead.
+ * the settlement has committed: a crash never leaves more behind than `concurrency` jobs and what is claimed ahead. What was
+ * claimed ahead and does not begin within a second is given back, without spending an attempt.
  * Everything held is renewed, whatever it is doing.
  */
+
+/** How long a job that was claimed ahead may wait for its handler before it is given back. */
+const maxReadyMs = 1_000
 
 /** What a worker needs of its engine. */
 export interface WorkerPorts {
@@ -58,7 +63,8 @@ export class Worker {
   readonly #wakeUp: WakeUp | undefined
   readonly #pace: Pace
   readonly #pushed: PushedClaims
-  readonly #ready: Attempt[] = []
+  readonly #ready = new Ready<Attempt>()
+  #readyTimer: NodeJS.Timeout | undefined
   readonly #running = new Map<Attempt, Promise<void>>()
   readonly #fetcher: Fetcher
   /** How many of those running have ended, and are being settled. */
@@ -91,7 +97,7 @@ export class Worker {
     this.#pushed = new PushedClaims(
       {
         claimJobs: (jobIds) => ports.claimJobs(jobIds, { operations: this.#operationNames }),
-        hasRoom: () => !this.#renewer.endangered && this.inFlight < options.concurrency,
+        hasRoom: () => !this.#renewer.endangered && this.inFlight + this.#fetcher.claiming < options.concurrency,
         accept: (attempt, claimedAt) => this.#accept([attempt], claimedAt, 'now'),
         look: (queue) => this.#fetcher.look([queue]),
         passOn: (jobIds) => ports.passOn(jobIds, this.#operationNames),
@@ -122,6 +128,7 @@ export class Worker {
    */
   async stop(): Promise<void> {
     this.#stopping = true
+    clearTimeout(this.#readyTimer)
     this.#sweeper.stop()
     for (const attempt of this.#running.keys()) attempt.abort('shutdown')
     const graceEnds = performance.now() + this.#options.graceMs
@@ -129,7 +136,7 @@ export class Worker {
     // A claim under way may still bring jobs; a Postgres that hangs must not hold up the rest.
     await inGrace(Promise.all([this.#wakeUp?.stop(), this.#fetcher.stop(), this.#pushed.stop()]))
     this.#stopped = true
-    const unstarted = this.#ready.splice(0).map((attempt) => this.#giveBack(attempt, 'shutdown'))
+    const unstarted = this.#ready.takeAll().map((attempt) => this.#giveBack(attempt, 'shutdown'))
     await inGrace(Promise.all([...unstarted, ...this.#running.values()]))
     this.#settler.giveUp()
     await Promise.all([...unstarted, ...[...this.#running].map(([attempt, ended]) => this.#takeFrom(attempt, ended))])
@@ -150,9 +157,26 @@ export class Worker {
       return
     }
     for (const attempt of attempts) this.#renewer.hold(attempt, claimedAt)
-    this.#ready.push(...attempts)
+    this.#ready.add(attempts, performance.now())
     if (start === 'now') this.#startReady()
     else setImmediate(() => this.#startReady())
+    this.#watchReady()
+    this.#pushed.freed() // what a claim had spoken for, and did not get
+  }
+
+  // Handlers were quick when these were claimed ahead, and those that run now are not: somebody else may be free.
+  #watchReady(): void {
+    if (this.#ready.length === 0 || this.#stopping || this.#readyTimer !== undefined) return
+    const waitedMs = performance.now() - this.#ready.oldest
+    this.#readyTimer = setTimeout(
+      () => {
+        this.#readyTimer = undefined
+        for (const attempt of this.#ready.takeOlderThan(performance.now() - maxReadyMs))
+          void this.#giveBack(attempt, 'not_started')
+        this.#watchReady()
+      },
+      Math.max(0, maxReadyMs - waitedMs) + 1,
+    )
   }
 
   #startReady(): void {
@@ -198,6 +222,7 @@ export class Worker {
   async #giveBack(attempt: Attempt, reason: string): Promise<void> {
     await this.#settler.report(attempt, { kind: 'released', reason })
     this.#renewer.drop(attempt)
+    if (reason === 'not_started') this.#fetcher.putBack()
   }
 
   async #takeFrom(attempt: Attempt, ended: Promise<void>): Promise<void> {

@@ -213,3 +213,43 @@ describe('a connection that Postgres ends', () => {
     expect(await other.claim()).toEqual([])
   })
 })
+
+describe('attempt.complete() whose answer was lost', () => {
+  const completing = async (attempt: Attempt, values: string[]) =>
+    attempt.complete(async () => {
+      values.push('worked')
+      if (attempt.links.length === 0) attempt.chain(work, { chained: true })
+      return values.length
+    })
+
+  test('answers, repeated, what it would have answered, and does nothing twice', async () => {
+    await submitted(bed.engine.submit(work, {}))
+    const attempt = await claimOne(engine)
+    const values: string[] = []
+    losing = 'complete.commit'
+    await expect(completing(attempt, values)).rejects.toMatchObject({ code: 'database_unavailable' })
+    expect(await other.get(attempt.jobId)).toMatchObject({ status: 'completed', result: 1 })
+    expect(await completing(attempt, values)).toBe(1)
+    expect(values).toEqual(['worked'])
+    expect(attempt.completed).toMatchObject({ kind: 'completed', written: true })
+    expect(attempt.abortReason).toBeUndefined()
+    expect(await bed.query(`select from fencepost.live_jobs where payload ->> 'chained' is not null`)).toHaveLength(1)
+    expect(logged).not.toContain('writeback_stale_attempt')
+  })
+
+  test('is stale, repeated, when another attempt has completed the job', async () => {
+    await submitted(bed.engine.submit(work, {}))
+    const attempt = await claimOne(engine)
+    const values: string[] = []
+    await expect(
+      attempt.complete(async () => {
+        throw new Error('not this time')
+      }),
+    ).rejects.toThrow('not this time')
+    await bed.advance(60_000)
+    await other.sweep()
+    await other.complete(await claimOne(other))
+    await expect(completing(attempt, values)).rejects.toMatchObject({ code: 'fence_lost' })
+    expect(values).toEqual([])
+  })
+})

@@ -101,6 +101,26 @@ test.each([
   await expect.poll(() => bed.engine.get(second)).toMatchObject({ status: 'completed' })
 })
 
+test('a transaction that begins after its handler has returned is refused, and settles nothing', async () => {
+  const refused: unknown[] = []
+  inTransaction = async () => null
+  whenOpen = async ({ attempt }) => {
+    // Later in the same turn of the event loop, before the outcome can have been written.
+    const late = () => attempt.transaction((client) => client.query(`insert into ledger values ('late')`))
+    const completing = () => attempt.complete((client) => client.query(`insert into ledger values ('later')`))
+    setImmediate(() => {
+      for (const begin of [late, completing]) begin().catch((error: unknown) => refused.push(error))
+    })
+    return 'returned'
+  }
+  const jobId = await submitted(bed.engine.submit(leaving, {}))
+  await start(60_000, 4)
+  await expect.poll(() => refused).toHaveLength(2)
+  expect(refused).toMatchObject([{ code: 'transaction_left_open' }, { code: 'transaction_left_open' }])
+  await expect.poll(() => bed.engine.get(jobId)).toMatchObject({ status: 'completed', result: 'returned' })
+  expect(await bed.query('select * from ledger')).toEqual([])
+})
+
 test('a handler that throws with its transaction open fails with its own error', async () => {
   inTransaction = () => new Promise(() => {})
   whenOpen = async () => {
