@@ -58,6 +58,10 @@ interface DraftGroup {
 
 /** Says, piece by piece, what the joined file consists of. */
 export function layoutOf(inputs: readonly LayoutInput[]): Layout {
+  const groupCount = inputs.reduce((sum, { footer }) => sum + footer.groups.length, 0)
+  if (groupCount > maxRowGroups) {
+    throw new IcebergError('parquet_invalid', `${groupCount} row groups are more than a file can number.`)
+  }
   const output = new Output()
   const groups: DraftGroup[] = []
   const splitOffsets: number[] = []
@@ -70,9 +74,6 @@ export function layoutOf(inputs: readonly LayoutInput[]): Layout {
       groups.push(appendGroup(output, { input, group, firstRow, ordinal: groups.length }))
       firstRow += group.rowCount
     }
-  }
-  if (groups.length > maxRowGroups) {
-    throw new IcebergError('parquet_invalid', `${groups.length} row groups are more than a file can number.`)
   }
   const chunks = groups.flatMap((group) => group.chunks)
   for (const chunk of chunks) appendBloomFilter(output, chunk)

@@ -25,7 +25,7 @@ import {
 
 // The row ids of a file's rows follow each other, and their sequence number is one: both are written as
 // DELTA_BINARY_PACKED, a first value and a difference that never changes, so that the packed rest has no width at all.
-// A page of 20,000 rows takes about 70 bytes, and is as large as parquet-mr makes its pages.
+// A page of 20,000 rows, which is what parquet-mr makes, takes about 850 bytes.
 
 const pageRows = 20_000
 const deltaBinaryPacked = 5
@@ -146,14 +146,17 @@ function page(first: bigint, step: bigint, rows: number): Buffer {
   return Buffer.concat([header.encode(), content])
 }
 
+// The sizes that other writers use. Larger blocks would be smaller still, but arrow-rs cannot skip within a miniblock of
+// more than 64 values.
+const blockValues = 128
 const miniblocks = 4
 
-/** One block for all values after the first, which is in the header. A block has a multiple of 128 values. */
+/** The first value is in the header; every block after it says the difference, and a width of 0 for each miniblock. */
 function deltas(first: bigint, step: bigint, rows: number): Buffer {
-  const blockValues = Math.max(1, Math.ceil((rows - 1) / 128)) * 128
   const header = [varintBytes(blockValues), varintBytes(miniblocks), varintBytes(rows), zigzagBytes(first)]
-  const block = rows === 1 ? [] : [zigzagBytes(step), Buffer.alloc(miniblocks)]
-  return Buffer.concat([...header, ...block])
+  const block = Buffer.concat([zigzagBytes(step), Buffer.alloc(miniblocks)])
+  const blocks = Math.ceil((rows - 1) / blockValues)
+  return Buffer.concat([...header, ...Array.from({ length: blocks }, () => block)])
 }
 
 function longBytes(value: bigint): Buffer {

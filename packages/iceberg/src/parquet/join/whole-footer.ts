@@ -99,43 +99,46 @@ function parseFooter({ location, size }: FooterSource, footer: Buffer, footerSta
     const schema = metadata.structs(fileMetaData.schema) ?? []
     const leaves = leavesOf(schema)
     const rowCount = metadata.integer(fileMetaData.rowCount) ?? -1
-    const file = { location, size, metadata, schema, leaves, rowCount }
-    const obstacle = obstacleIn(metadata)
-    if (obstacle !== undefined) return { ...file, groups: [], unjoinable: obstacle }
     const groups = (metadata.structs(fileMetaData.rowGroups) ?? []).map(rowGroupOf)
-    return { ...file, groups, unjoinable: faultOf({ ...file, groups }, footerStart) }
+    const file = { location, size, metadata, schema, leaves, rowCount, groups }
+    return { ...file, unjoinable: obstacleIn(file) ?? faultOf(file, footerStart) }
   } catch (error) {
     if (error instanceof IcebergError) throw invalid(location, error.message, error)
     throw error
   }
 }
 
-/** What can be told before the chunks are looked at: of an encrypted file they are not all there. */
-function obstacleIn(metadata: ThriftStruct): Unjoinable | undefined {
+type Parsed = Omit<WholeFooter, 'unjoinable'>
+
+/** What the file has that cannot be copied, or not without looking closer. */
+function obstacleIn({ metadata, groups }: Parsed): Unjoinable | undefined {
   if (metadata.has(fileMetaData.encryptionAlgorithm) || metadata.has(fileMetaData.footerSigningKey)) {
     return { reason: 'encrypted', why: 'Its columns are encrypted.' }
   }
-  const groups = metadata.structs(fileMetaData.rowGroups) ?? []
-  const chunks = groups.flatMap((group) => group.structs(rowGroup.columns) ?? [])
-  if (chunks.some((chunk) => chunk.has(columnChunk.cryptoMetadata) || chunk.has(columnChunk.encryptedMetadata))) {
+  const chunks = groups.flatMap((group) => group.chunks)
+  const { cryptoMetadata, encryptedMetadata, filePath } = columnChunk
+  if (chunks.some(({ struct }) => struct.has(cryptoMetadata) || struct.has(encryptedMetadata))) {
     return { reason: 'encrypted', why: 'A column is encrypted.' }
   }
-  const external = chunks.find((chunk) => chunk.has(columnChunk.filePath))
+  const external = chunks.find(({ struct }) => struct.has(filePath))
   if (external !== undefined) {
-    const path = external.text(columnChunk.filePath)
-    return { reason: 'external_chunks', why: `A column is in another file, "${path}".` }
+    return { reason: 'external_chunks', why: `A column is in another file, "${external.struct.text(filePath)}".` }
   }
   const unknown =
     unknownField('FileMetaData', [metadata], lastKnownField.fileMetaData) ??
-    unknownField('RowGroup', groups, lastKnownField.rowGroup) ??
-    unknownField('ColumnChunk', chunks, lastKnownField.columnChunk) ??
+    unknownField('RowGroup', groups.map(structOf), lastKnownField.rowGroup) ??
+    unknownField('ColumnChunk', chunks.map(structOf), lastKnownField.columnChunk) ??
     unknownField(
       'ColumnMetaData',
-      chunks.flatMap((chunk) => chunk.struct(columnChunk.metaData) ?? []),
+      chunks.map(({ metaData }) => metaData),
       lastKnownField.columnMetaData,
     )
   if (unknown === undefined) return undefined
   return { reason: 'unknown_feature', why: `Its footer has ${unknown}, which a copy might make untrue.` }
+}
+
+function structOf({ struct }: { struct: ThriftStruct }): ThriftStruct {
+  return struct
 }
 
 function unknownField(name: string, structs: readonly ThriftStruct[], lastKnown: number): string | undefined {
@@ -177,7 +180,7 @@ function indexAt(struct: ThriftStruct, offsetId: number, lengthId: number): Byte
 }
 
 /** What is wrong with where the parts of a file are said to be. */
-function faultOf(footer: Omit<WholeFooter, 'unjoinable'>, footerStart: number): Unjoinable | undefined {
+function faultOf(footer: Parsed, footerStart: number): Unjoinable | undefined {
   const damaged = (why: string): Unjoinable => ({ reason: 'damaged', why })
   const paths = footer.leaves.map(({ path }) => pathValue(path))
   const rows = footer.groups.reduce((sum, group) => sum + group.rowCount, 0)
