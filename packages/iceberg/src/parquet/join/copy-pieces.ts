@@ -1,7 +1,9 @@
 import { crc32 } from 'node:zlib'
 import { IcebergError } from '../../errors.ts'
 import { partsOf } from '../../storage/each.ts'
+import { mapOrdered } from '../../storage/ordered.ts'
 import type { ByteRange, Storage } from '../../storage/storage.ts'
+import { eachWithin } from '../../storage/within.ts'
 import { lengthOf, type Piece } from './layout.ts'
 
 // Bytes are read in large ranges, some of them ahead, while earlier ones are written. A range may cover many pieces: the
@@ -26,7 +28,7 @@ export async function* copiedPieces(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Uint8Array> {
   const checked = new PieceChecksums(pieces, checksums)
-  for await (const bytes of inOrder(storage, [...readsOf(pieces)], signal)) {
+  for await (const bytes of inOrder(storage, readsOf(pieces), signal)) {
     checked.update(bytes)
     yield bytes
   }
@@ -41,7 +43,7 @@ export async function verifyPieces(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const size = pieces.reduce((sum, piece) => sum + lengthOf(piece), 0)
-  const found = await storage.size(location)
+  const found = await storage.size(location, { signal })
   if (found !== size) throw different(location, `it has ${found} bytes and not ${size}`)
   const again: Checksums = []
   const checked = new PieceChecksums(pieces, again)
@@ -86,41 +88,14 @@ function cutRun({ location, offset, length }: { location: string } & ByteRange):
 }
 
 /** What was asked for, in that order, with the next ones already under way. */
-async function* inOrder(
+function inOrder(
   storage: Storage,
-  reads: readonly (Read | Uint8Array)[],
+  reads: Iterable<Read | Uint8Array>,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Uint8Array> {
-  const underWay: Promise<Uint8Array>[] = []
-  let next = 0
-  const start = (): void => {
-    const read = reads[next++]
-    if (read === undefined) return
-    const bytes = read instanceof Uint8Array ? Promise.resolve(read) : storage.read(read.location, read.range)
-    bytes.catch(() => {}) // it is awaited in its turn, or no longer wanted
-    underWay.push(bytes)
-  }
-  while (underWay.length < readsAhead && next < reads.length) start()
-  for (let bytes = underWay.shift(); bytes !== undefined; bytes = underWay.shift()) {
-    start()
-    yield await unlessAborted(bytes, signal)
-  }
-}
-
-/** The value, or the reason of the signal as soon as it is aborted. */
-async function unlessAborted<T>(value: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return await value
-  signal.throwIfAborted()
-  let stop = (): void => {}
-  const aborted = new Promise<never>((_, reject) => {
-    stop = () => reject(signal.reason as Error)
-    signal.addEventListener('abort', stop, { once: true })
-  })
-  try {
-    return await Promise.race([value, aborted])
-  } finally {
-    signal.removeEventListener('abort', stop)
-  }
+  const bytesOf = async (read: Read | Uint8Array): Promise<Uint8Array> =>
+    read instanceof Uint8Array ? read : await storage.read(read.location, read.range, { signal })
+  return eachWithin(signal, mapOrdered(reads, readsAhead, bytesOf))
 }
 
 class PieceChecksums {

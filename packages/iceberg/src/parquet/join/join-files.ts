@@ -73,7 +73,7 @@ export async function joinFiles(options: JoinFilesOptions): Promise<JoinedFile> 
   const checksums: Checksums = []
   signal?.throwIfAborted()
   try {
-    await storage.write(output, copiedPieces(storage, pieces, checksums, signal))
+    await storage.write(output, copiedPieces(storage, pieces, checksums, signal), { signal })
     if (readBack) await verifyPieces(storage, output, pieces, checksums, signal)
   } catch (error) {
     // The name is this file's alone, so what is there is what was just written, whole or not.
@@ -129,8 +129,12 @@ async function prepare(
   const { firstRowId } = file
   return {
     footer,
-    offsetIndexes: await readRanges(storage, footer.location, chunks, (chunk) => chunk.offsetIndex),
-    bloomFilters: await bloomFilters(storage, input, chunks),
+    offsetIndexes: await readRanges(
+      { storage, location: footer.location, signal },
+      chunks,
+      (chunk) => chunk.offsetIndex,
+    ),
+    bloomFilters: await bloomFilters(storage, input, chunks, signal),
     lineage: lineage && firstRowId !== undefined && lacksLineage(input) ? { firstRowId, sequenceNumber } : undefined,
   }
 }
@@ -143,9 +147,10 @@ async function bloomFilters(
   storage: Storage,
   { footer: { location, size } }: JoinInput,
   chunks: readonly Chunk[],
+  signal: AbortSignal | undefined,
 ): Promise<ReadonlyMap<Chunk, ByteRange>> {
   const filters = new Map<Chunk, ByteRange>()
-  const headers = await readRanges(storage, location, chunks, ({ bloomFilter }) =>
+  const headers = await readRanges({ storage, location, signal }, chunks, ({ bloomFilter }) =>
     bloomFilter === undefined || bloomFilter.length !== undefined
       ? undefined
       : { offset: bloomFilter.offset, length: Math.min(bloomHeaderBytes, size - bloomFilter.offset) },

@@ -6,8 +6,7 @@ const maxRead = 8 * 1024 * 1024
 
 /** Reads a small range of a file for each item that has one, in few requests. */
 export async function readRanges<Item>(
-  storage: Storage,
-  location: string,
+  { storage, location, signal }: { storage: Storage; location: string; signal: AbortSignal | undefined },
   items: readonly Item[],
   rangeOf: (item: Item) => ByteRange | undefined,
 ): Promise<Map<Item, Uint8Array>> {
@@ -28,7 +27,7 @@ export async function readRanges<Item>(
   }
   const read = new Map<Item, Uint8Array>()
   for (const { offset, end, of } of batches) {
-    const bytes = await storage.read(location, { offset, length: end - offset })
+    const bytes = await storage.read(location, { offset, length: end - offset }, { signal })
     for (const each of of) {
       // A copy: a view would keep all that was read with it.
       read.set(each.item, bytes.slice(each.offset - offset, each.offset - offset + each.length))
