@@ -98,7 +98,7 @@ describe('a worker', () => {
     }
     const worker = start({ concurrency: 2, pollMs: 3_600_000, sweepMs: 3_600_000 }, engine)
     await expect.poll(() => listener, { timeout: 10_000 }).toBeDefined()
-    const told = listener as WakeUpListener | undefined
+    const told = listener
     const answers = ['1', '2'].map(async (digit) => told?.onJob(digit.repeat(32), 'default'))
     await expect.poll(() => held, { timeout: 10_000 }).toBe(1)
     await submitted(engine.submit(handled, {}))
