@@ -5,6 +5,7 @@ import { cancelJob, deleteJob, explainJob, jobEvents, listJobs, recoverJob, show
 import { submit } from './jobs/submit.ts'
 import { abortPipeline, showPipeline } from './pipelines.ts'
 import { migrate, serve, up, worker } from './service/commands.ts'
+import { deleteSchedule, listSchedules, pauseSchedule, resumeSchedule, setSchedule } from './schedules.ts'
 import { createToken, listTokens, revokeToken } from './tokens/commands.ts'
 import { workers } from './workers.ts'
 import type { Command } from './command/command.ts'
@@ -25,6 +26,11 @@ export const commands: readonly Command[] = [
   explainJob,
   showPipeline,
   abortPipeline,
+  listSchedules,
+  setSchedule,
+  pauseSchedule,
+  resumeSchedule,
+  deleteSchedule,
   workers,
   drain,
   createToken,

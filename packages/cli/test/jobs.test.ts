@@ -8,6 +8,7 @@ import {
   jobEvent,
   jobSummary,
   pipeline,
+  schedule,
   worker,
   type Client,
   type Job,
@@ -244,4 +245,20 @@ test('a fan-out completes when its children have', async () => {
     status: 'completed',
     children: { total: 3, completed: 3, failed: 0 },
   } satisfies Partial<Job>)
+})
+
+describe('schedules', () => {
+  test('are set, listed, paused, resumed and deleted', async () => {
+    expect((await fencepost('schedules list')).stdout).toBe('No schedules.\n')
+    const set = await fencepost('schedules set nightly sample_count --every-ms 3600000 --overlap queue')
+    expect(set.stdout).toMatch(/^Schedule nightly is next due at \S+Z\.\n$/)
+    expect((await fencepost('schedules list')).stdout).toMatch(/nightly +sample_count +every 3600000 ms +\d{4}-/)
+    const listed = z.array(schedule).parse((await fencepost('schedules list --json')).lines[0])
+    expect(listed).toMatchObject([{ name: 'nightly', overlap: 'queue', catch_up: 'once' }])
+    expect((await fencepost('schedules pause nightly')).stdout).toBe('Schedule nightly is paused.\n')
+    expect((await fencepost('schedules list')).stdout).toContain('paused')
+    expect((await fencepost('schedules resume nightly')).stdout).toContain('is next due at')
+    expect((await fencepost('schedules delete nightly')).stdout).toBe('Schedule nightly is deleted.\n')
+    expect(await fencepost('schedules delete nightly')).toMatchObject({ code: 4 })
+  })
 })

@@ -5,6 +5,7 @@ import { each, pages } from './pages.ts'
 import { call, type CallOptions, type Connection, type RouteInput } from './request.ts'
 import type { AnswerOf, Route } from './route.ts'
 import { routes } from './routes.ts'
+import type { NewSchedule } from './schedule.ts'
 import type { DrainLevel } from './service.ts'
 import type { NewToken } from './token.ts'
 import { waitFor, type WaitOptions } from './wait-for.ts'
@@ -119,6 +120,14 @@ function serviceCalls(ask: Ask) {
       ask(routes.getPipeline, { params: { pipeline_id: pipelineId }, query }, more),
     abortPipeline: (pipelineId: string, more?: CallOptions) =>
       ask(routes.abortPipeline, { params: { pipeline_id: pipelineId } }, more),
+    listSchedules: (more?: CallOptions) => ask(routes.listSchedules, {}, more),
+    getSchedule: (name: string, more?: CallOptions) => ask(routes.getSchedule, { params: { name } }, more),
+    /** Makes the schedule of this name, or changes it. */
+    putSchedule: (name: string, body: NewSchedule, more?: CallOptions) =>
+      ask(routes.putSchedule, { params: { name }, body }, more),
+    deleteSchedule: (name: string, more?: CallOptions) => ask(routes.deleteSchedule, { params: { name } }, more),
+    pauseSchedule: (name: string, more?: CallOptions) => ask(routes.pauseSchedule, { params: { name } }, more),
+    resumeSchedule: (name: string, more?: CallOptions) => ask(routes.resumeSchedule, { params: { name } }, more),
     listWorkers: (more?: CallOptions) => ask(routes.listWorkers, {}, more),
     getDrain: (more?: CallOptions) => ask(routes.getDrain, {}, more),
     setDrain: (level: DrainLevel, more?: CallOptions) => ask(routes.setDrain, { body: { level } }, more),

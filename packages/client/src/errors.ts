@@ -25,6 +25,7 @@ export const apiErrors = {
   job_not_found: { status: 404, meaning: 'There is no such job, or it was deleted.' },
   operation_unknown: { status: 404, meaning: 'This server does not know the operation.' },
   pipeline_not_found: { status: 404, meaning: 'No job belongs to this pipeline.' },
+  schedule_not_found: { status: 404, meaning: 'There is no schedule of this name.' },
   token_not_found: { status: 404, meaning: 'There is no such token.' },
   method_not_allowed: { status: 405, meaning: 'The route has no such method; the header Allow names those it has.' },
   request_timeout: { status: 408, meaning: 'The request did not arrive in time.' },

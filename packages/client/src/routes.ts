@@ -3,11 +3,13 @@ import { eventsQuery, jobEvent } from './event.ts'
 import { explanation } from './explanation.ts'
 import { childrenQuery, job, jobSummary, listQuery, pipelineQuery, submission } from './job.ts'
 import type { Route } from './route.ts'
+import { newSchedule, schedule } from './schedule.ts'
 import { drain, drainChange, health, operation, pipeline, readiness, worker } from './service.ts'
 import { createdToken, newToken, token } from './token.ts'
 
 // An address at which nothing can be is answered 404 like one at which nothing is, so path parameters are any text.
 const jobPath = z.object({ job_id: z.string() })
+const schedulePath = z.object({ name: z.string() })
 const pipelinePath = z.object({ pipeline_id: z.string() })
 
 const retryAfterUnfinished = { 'Retry-After': '30 while the job is pending or running.' }
@@ -186,6 +188,72 @@ export const routes = {
     answer: pipeline,
     answerHeaders: nextAfter,
     errors: ['pipeline_not_found', 'nothing_to_abort'],
+  },
+  listSchedules: {
+    method: 'GET',
+    path: '/schedules',
+    summary: 'The schedules, by name, with their next due times',
+    tag: 'schedules',
+    role: 'viewer',
+    status: 200,
+    answer: z.array(schedule),
+    errors: [],
+  },
+  getSchedule: {
+    method: 'GET',
+    path: '/schedules/{name}',
+    summary: 'One schedule',
+    tag: 'schedules',
+    role: 'viewer',
+    params: schedulePath,
+    status: 200,
+    answer: schedule,
+    errors: ['schedule_not_found'],
+  },
+  putSchedule: {
+    method: 'PUT',
+    path: '/schedules/{name}',
+    summary: 'Makes a schedule, or changes it; while its rule is the same, its next due time stays',
+    tag: 'schedules',
+    role: 'operator',
+    params: schedulePath,
+    body: newSchedule,
+    status: 200,
+    answer: schedule,
+    errors: ['payload_invalid', 'operation_unknown'],
+  },
+  deleteSchedule: {
+    method: 'DELETE',
+    path: '/schedules/{name}',
+    summary: 'Removes a schedule; jobs that it has submitted stay',
+    tag: 'schedules',
+    role: 'operator',
+    params: schedulePath,
+    status: 204,
+    answer: null,
+    errors: ['schedule_not_found'],
+  },
+  pauseSchedule: {
+    method: 'POST',
+    path: '/schedules/{name}/pause',
+    summary: 'Stops a schedule until it is resumed',
+    tag: 'schedules',
+    role: 'operator',
+    params: schedulePath,
+    status: 200,
+    answer: schedule,
+    errors: ['schedule_not_found'],
+  },
+  resumeSchedule: {
+    method: 'POST',
+    path: '/schedules/{name}/resume',
+    summary: 'Lets a schedule go on, from now: what was due while it was paused is not caught up',
+    tag: 'schedules',
+    role: 'operator',
+    params: schedulePath,
+    status: 200,
+    answer: schedule,
+    errors: ['schedule_not_found'],
   },
   listWorkers: {
     method: 'GET',

@@ -39,6 +39,7 @@ const codeOfEngine: Partial<Record<ErrorCode, ApiErrorCode>> = {
   time_invalid: 'request_invalid',
   operation_invalid: 'request_invalid',
   options_invalid: 'request_invalid',
+  schedule_invalid: 'request_invalid',
   operation_unknown: 'operation_unknown',
 }
 

@@ -26,6 +26,7 @@ import {
   type CheckedServerOptions,
   type ServerOptions,
 } from './options.ts'
+import { scheduleEndpoints } from './schedules/endpoints.ts'
 import { healthEndpoints, serviceEndpoints, tokenEndpoints } from './service.ts'
 import { Upkeep } from './upkeep.ts'
 
@@ -97,6 +98,7 @@ function endpointsOf(options: CheckedServerOptions, access: Access, live: Live, 
     ...jobEndpoints(engine, jobs, pages, present, applications),
     ...eventEndpoints(engine, jobs, live, options),
     submitEndpoint(engine, jobs, present),
+    ...scheduleEndpoints(engine),
     ...serviceEndpoints(engine, pages),
     ...tokenEndpoints(engine, access, live.streams),
     ...healthEndpoints(engine),

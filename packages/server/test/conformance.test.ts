@@ -53,6 +53,35 @@ const submit = async (name = 'echo', body: Record<string, unknown> = { payload: 
 }
 const unknownId = '0'.repeat(32)
 
+describe('schedules', () => {
+  const body = { operation: 'resize', payload: { image: 'cat' }, every_ms: 60_000 }
+  const named = { name: 'nightly' }
+
+  test('are made, shown, paused, resumed and removed', async () => {
+    expect(await ask(routes.putSchedule, named, { body })).toMatchObject({ status: 200 })
+    expect((await ask(routes.listSchedules)).json).toMatchObject([{ ...named, ...body }])
+    expect((await ask(routes.getSchedule, named)).json).toMatchObject(named)
+    expect((await ask(routes.pauseSchedule, named)).json).toMatchObject({ next_times: [] })
+    expect((await ask(routes.resumeSchedule, named)).json).toMatchObject({ paused_at: null })
+    expect(await ask(routes.deleteSchedule, named)).toMatchObject({ status: 204 })
+  })
+
+  test('404 where there is none', async () => {
+    for (const route of [routes.getSchedule, routes.pauseSchedule, routes.resumeSchedule, routes.deleteSchedule]) {
+      expect(await ask(route, named)).toMatchObject({ status: 404, code: 'schedule_not_found' })
+    }
+  })
+
+  test('400 and 404 for what no job can be made of', async () => {
+    const answers = [
+      await ask(routes.putSchedule, named, { body: { ...body, payload: {} } }),
+      await ask(routes.putSchedule, named, { body: { ...body, cron: '* * * * *' } }),
+      await ask(routes.putSchedule, named, { body: { ...body, operation: 'nothing' } }),
+    ]
+    expect(answers.map(({ code }) => code)).toEqual(['payload_invalid', 'request_invalid', 'operation_unknown'])
+  })
+})
+
 describe('POST /operations/{name}/jobs', () => {
   test('202 is the job, and where to look for it', async () => {
     const body = {

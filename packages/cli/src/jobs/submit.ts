@@ -1,9 +1,8 @@
-import { readFileSync } from 'node:fs'
 import type { Submission } from '@fencepost/client'
 import { command } from '../command/command.ts'
 import { clientSettings, connect } from '../connection.ts'
-import { UsageError } from '../failure.ts'
 import { exitOf } from './commands.ts'
+import { readPayload } from './payload.ts'
 import { watchJob } from './watch.ts'
 
 export const submit = command({
@@ -49,7 +48,7 @@ export const submit = command({
   async run({ args, options, settings, output }) {
     const client = connect(settings)
     const submission: Submission = {
-      payload: readPayload(options.payload),
+      payload: readPayload(options.payload, 'submit'),
       priority: options.priority,
       delay_ms: options.delayMs,
       run_after: options.runAfter,
@@ -66,31 +65,3 @@ export const submit = command({
     return 'ok'
   },
 })
-
-const standardInput = 0
-
-function readPayload(given: string): unknown {
-  const [text, from] = textOf(given)
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    throw new UsageError(`The payload${from} is not JSON: ${(error as Error).message}.`, {
-      command: 'submit',
-      cause: error,
-    })
-  }
-}
-
-function textOf(given: string): [text: string, from: string] {
-  if (given === '-') return [readFileSync(standardInput, 'utf8'), ' on standard input']
-  if (!given.startsWith('@')) return [given, '']
-  const path = given.slice(1)
-  try {
-    return [readFileSync(path, 'utf8'), ` in ${path}`]
-  } catch (error) {
-    throw new UsageError(`The payload cannot be read: ${(error as Error).message}.`, {
-      command: 'submit',
-      cause: error,
-    })
-  }
-}
