@@ -32,6 +32,7 @@ export const icebergErrorCodes = {
   table_not_found: 'The table is not in the catalog.',
   table_exists: 'The catalog has a table or view of this name already.',
   action_refused: 'An action would not be safe on this table, or its options are wrong; nothing was changed.',
+  proof_failed: 'What an action wrote is not what it read; nothing was changed.',
   commit_conflict: 'Another commit came first; nothing was changed.',
   commit_refused: 'The guard of a commit refused it; nothing was changed.',
   commit_unknown: 'Whether a commit was applied could not be found out; nothing of it may be cleaned up.',

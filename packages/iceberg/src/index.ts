@@ -135,3 +135,5 @@ export { createTable, openTable, Table, type OpenTableOptions, type SnapshotOpti
 export type { ActionCosts, ActionProgress, ActionRun, DoneOf, PlannedTable } from './actions/action.ts'
 export * from './actions/expire-snapshots/index.ts'
 export * from './actions/remove-orphan-files/index.ts'
+export * from './actions/rewrite-data-files/index.ts'
+export type { GivenOptions, OptionDefinition } from './actions/option-table.ts'

@@ -18,16 +18,26 @@ export interface WriteFileOptions {
   readonly properties: Readonly<Record<string, string>>
 }
 
+/** A select whose rows are noted while they are written. It may have to be written once more. */
+export interface NotedSelect {
+  readonly sql: string
+  /** The same rows, not noted. */
+  readonly again: string
+  /** Called before each time it is written: what was noted before counts no more. */
+  begin(): void
+}
+
 /**
  * Writes the rows of a select as one local Parquet file, and says of it what a manifest keeps. The select gives the
  * columns of `fields`, with their names and DuckDB types, in their order.
  */
 export async function writeParquetFile(
   connection: DuckDBConnection,
-  select: string,
+  select: string | NotedSelect,
   path: string,
   options: WriteFileOptions,
 ): Promise<FileMetrics> {
+  const noted = typeof select === 'string' ? { sql: select, again: select, begin: () => {} } : select
   const settings = [
     'format parquet',
     'return_stats',
@@ -35,10 +45,14 @@ export async function writeParquetFile(
     `field_ids ${fieldIds(options.fields)}`,
     ...rowGroups(options),
   ]
-  const copy = (more: readonly string[]) =>
-    explained(connection.runAndReadAll(`copy (${select}) to ${sqlText(path)} (${[...settings, ...more].join(', ')})`))
+  const copy = (more: readonly string[]) => {
+    noted.begin()
+    return explained(
+      connection.runAndReadAll(`copy (${noted.sql}) to ${sqlText(path)} (${[...settings, ...more].join(', ')})`),
+    )
+  }
   let reader = await copy([])
-  if (await losesMinusZero(connection, select, path)) reader = await copy(['dictionary_size_limit 0'])
+  if (await losesMinusZero(connection, noted.again, path)) reader = await copy(['dictionary_size_limit 0'])
   await leaveIntegersPlain(path)
   const statistics = reader.getRowObjectsJson()[0]?.['column_statistics']
   return await fileMetrics(connection, path, options, statisticsByColumn(statistics))

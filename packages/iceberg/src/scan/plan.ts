@@ -28,6 +28,8 @@ export interface ScanFile {
   readonly file: ContentFile
   /** The data sequence number, by which deletes apply. */
   readonly sequenceNumber: bigint
+  /** When the file itself was added: deletes from before it cannot name it. */
+  readonly fileSequenceNumber: bigint | undefined
   readonly snapshotId: bigint
   readonly deletes: AppliedDeletes
 }
@@ -68,9 +70,15 @@ export async function* planWith(
   const statistics = filter !== undefined || options.statistics === true
   for await (const { entries } of readManifests(table.storage, data, reading(options, context, statistics))) {
     const files: ScanFile[] = []
-    for (const { file, sequenceNumber, snapshotId } of entries) {
+    for (const { file, sequenceNumber, fileSequenceNumber, snapshotId } of entries) {
       if (filter !== undefined && !fileMayMatch(filter, file, context.specOf(file.specId))) continue
-      files.push({ file, sequenceNumber, snapshotId, deletes: deletes.of(file, sequenceNumber) })
+      files.push({
+        file,
+        sequenceNumber,
+        fileSequenceNumber,
+        snapshotId,
+        deletes: deletes.of(file, sequenceNumber),
+      })
     }
     if (files.length > 0) yield files
   }

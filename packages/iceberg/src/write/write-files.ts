@@ -10,7 +10,7 @@ import { execute, sqlName, type DuckDb } from '../parquet/duckdb.ts'
 import type { FileMetrics } from '../parquet/file-metrics.ts'
 import { loadRows, newRows } from '../parquet/load-rows.ts'
 import { metricsModes, type MetricsMode } from '../parquet/metrics-modes.ts'
-import { writeParquetFile } from '../parquet/write-file.ts'
+import { writeParquetFile, type NotedSelect } from '../parquet/write-file.ts'
 import { assertWritableColumns } from '../parquet/write-types.ts'
 import type { Row } from '../parquet/write-values.ts'
 import { NewFiles } from '../storage/new-files.ts'
@@ -178,7 +178,7 @@ export async function writeFile(
   newFiles: NewFiles,
   table: LoadedTable,
   kind: FileKind,
-  select: string,
+  select: string | NotedSelect,
   partition: PartitionValues,
   check: (connection: Connection, path: string) => Promise<void> = async () => undefined,
 ): Promise<ContentFile> {

@@ -86,7 +86,7 @@ async function assertColumns(duckdb: DuckDb, select: string, fields: readonly Fi
 type Connection = Parameters<Parameters<DuckDb['using']>[0]>[0]
 
 /** DuckDB makes every column optional, so it is looked in the file that what is required is there. */
-async function assertNoNulls(
+export async function assertNoNulls(
   connection: Connection,
   path: string,
   fields: readonly Field[],
