@@ -156,6 +156,18 @@ describe('fail and retry', () => {
     expect(await bed.engine.events(jobId, { after: seen })).toMatchObject([{ fields: { times: 13 } }])
   })
 
+  test('retry later folds the newest of several events that an earlier release has left', async () => {
+    const jobId = await submitted(bed.engine.submit(work, {}))
+    await bed.query(
+      `insert into fencepost.stored_events (job_id, ts, event, message)
+       select $1, fencepost.clock(), 'job.retry_later', 'earlier ' || nth from generate_series(1, 2) nth`,
+      [jobId],
+    )
+    await bed.engine.fail(await claimOne(), new RetryLater('busy', 0))
+    const events = (await bed.engine.events(jobId)).filter(({ event }) => event === 'job.retry_later')
+    expect(events).toMatchObject([{ message: 'earlier 1' }, { message: 'busy', fields: { times: 2 } }])
+  })
+
   test('release gives the job back at once', async () => {
     const jobId = await submitted(bed.engine.submit(work, {}, { maxAttempts: 1, slotKey: 's' }))
     await bed.engine.release(await claimOne(), 'shutdown')

@@ -39,6 +39,7 @@ export class Attempt {
   #reports = 0
   #transactions: OpenTransactions | undefined
   #handlerEnded = false
+  #mayBeHeld = false
   /** A completion of the handler's that was sent off, and may or may not have been committed. */
   #sent: Completing<unknown> | undefined
 
@@ -215,6 +216,19 @@ export class Attempt {
   /** True while a transaction of the handler holds the job's row: nothing can be settled before it has ended. */
   get hasOpenTransactions(): boolean {
     return this.#transactions !== undefined && this.#transactions.size > 0
+  }
+
+  /**
+   * True when the process of its handler was ended: Postgres may still be at a statement of that, in a transaction that
+   * holds the job's row. Whoever settles the attempt waits for it.
+   */
+  get mayBeHeld(): boolean {
+    return this.#mayBeHeld
+  }
+
+  /** Notes that the process of its handler was ended. */
+  handlerKilled(): void {
+    this.#mayBeHeld = true
   }
 
   /** The handler has ended: no transaction of its own may begin from now on. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Attempt } from '../attempt/attempt.ts'
-import { claimOne, openBed, submitted, work, type Bed } from '../../test/bed.ts'
+import { claimOne, Gate, openBed, submitted, work, type Bed } from '../../test/bed.ts'
 
 let bed: Bed
 beforeAll(async () => {
@@ -59,4 +59,30 @@ test('an attempt that an operator or the sweep ended is not counted again', asyn
   await bed.engine.sweep()
   await bed.engine.fail(attempt, new Error('late'))
   expect(await bed.engine.get(jobId)).toMatchObject({ status: 'pending', attempts: 1 })
+})
+
+test('an attempt that a renewal and a report find lost at the same time is spent once', async () => {
+  const gate = new Gate()
+  const engine = await bed.open({}, { pausePoint: gate.pausePoint })
+  const jobId = await submitted(bed.engine.submit(work, {}, { maxAttempts: 3 }))
+  const attempt = await claimAndForget()
+  const stop = gate.stopAt('count_lost')
+  const renewed = engine.renew([attempt])
+  await stop.reached
+  const reported = await engine.fail(attempt, new Error('Postgres went away')) // while the renewal is about to count it
+  stop.go()
+  await renewed
+  expect(reported).toMatchObject({ settled: false })
+  expect(gate.seen.filter((statement) => statement === 'count_lost')).toHaveLength(1)
+  expect(await bed.engine.get(jobId)).toMatchObject({ status: 'pending', attempts: 1 })
+})
+
+test('counting a lost attempt does not wait for a transaction of the handler that has its job now', async () => {
+  const jobId = await submitted(bed.engine.submit(work, {}, { maxAttempts: 3 }))
+  const lost = await claimAndForget()
+  const current = await claimOne(bed.engine)
+  await current.transaction(async () => {
+    await bed.engine.renew([lost])
+    expect(await bed.engine.get(jobId)).toMatchObject({ status: 'running', attempts: 2 })
+  })
 })

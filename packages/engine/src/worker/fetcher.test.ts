@@ -143,3 +143,19 @@ test('a job that is due in a year does not keep the worker awake', async () => {
   expect(surveys).toBeLessThanOrEqual(3)
   await fetcher.stop()
 })
+
+test('a survey that fails does not keep a queue that was announced from being claimed from', async () => {
+  const { fetcher, claims } = fetcherOf(
+    { default: { plain: 1 } },
+    {
+      survey: async () => {
+        throw new Error('this statement fails')
+      },
+    },
+  )
+  fetcher.look(['default'])
+  fetcher.start()
+  await vi.advanceTimersByTimeAsync(3_000)
+  expect(claims).toContain('default')
+  void fetcher.stop()
+})

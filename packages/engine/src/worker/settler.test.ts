@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { madeUpAttempt } from '../../test/attempts.ts'
+import type { Attempt } from '../attempt/attempt.ts'
 import type { Outcome } from '../attempt/settle.ts'
 import { failure } from '../database/failure.ts'
+import type { Settled } from '../lifecycle/outcome.ts'
 import { silentLogger } from '../logger.ts'
 import { Settler } from './settler.ts'
 
@@ -83,4 +85,37 @@ test('what is not answered is given up', async () => {
   settler.giveUp()
   const after = settler.report(madeUpAttempt(), completed)
   expect(await Promise.all([before, after])).toEqual(Array(2).fill({ settled: false, why: 'not_written' }))
+})
+
+/** A settler whose writes of this attempt are not answered, and how many outcomes each of its writes had. */
+function settlerWaitingFor(...held: readonly Attempt[]) {
+  const writes: number[] = []
+  const write = async (some: readonly { attempt: Attempt }[]): Promise<Settled[]> => {
+    writes.push(some.length)
+    if (!some.some(({ attempt }) => held.includes(attempt))) return some.map(() => ({ settled: true }))
+    if (some.length > 1) throw errorOf('55P03')
+    return new Promise(() => {})
+  }
+  return { settler: new Settler(write, 10, silentLogger), writes }
+}
+
+test('one outcome that waits for a lock keeps none of its batch waiting', async () => {
+  const held = madeUpAttempt()
+  const { settler, writes } = settlerWaitingFor(held)
+  void settler.report(held, completed)
+  const others = Array.from({ length: 6 }, () => settler.report(madeUpAttempt(), completed))
+  expect(await Promise.all(others)).toEqual(Array(6).fill({ settled: true }))
+  expect(writes[0]).toBe(7)
+  expect(settler.isWriting(held)).toBe(true)
+})
+
+test('an attempt whose handler was killed is settled by itself, and keeps no other waiting', async () => {
+  const killed = Array.from({ length: 3 }, () => madeUpAttempt())
+  for (const attempt of killed) attempt.handlerKilled()
+  const { settler, writes } = settlerWaitingFor(...killed)
+  for (const attempt of killed) void settler.report(attempt, completed)
+  await expect.poll(() => writes).toEqual([1, 1]) // the third would be one too many at a time
+  const others = [settler.report(madeUpAttempt(), completed), settler.report(madeUpAttempt(), completed)]
+  expect(await Promise.all(others)).toEqual([{ settled: true }, { settled: true }])
+  expect(writes).toEqual([1, 1, 2])
 })

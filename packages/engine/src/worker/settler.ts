@@ -38,6 +38,8 @@ const lastTryMs = 1_000
 export class Settler {
   readonly #write: Write
   readonly #batches: Batches<Waiting>
+  /** For those that may have to wait for a lock: each by itself, and few at a time. */
+  readonly #apart: Batches<Waiting>
   readonly #logger: Logger
   readonly #unwritten = new Map<Attempt, Waiting>()
   readonly #hurry = new AbortController()
@@ -46,6 +48,7 @@ export class Settler {
   constructor(write: Write, maxBatch: number, logger: Logger) {
     this.#write = write
     this.#batches = new Batches((some) => this.#writeAll(some), maxBatch)
+    this.#apart = new Batches((some) => this.#writeAll(some), 1)
     this.#logger = logger
   }
 
@@ -54,7 +57,8 @@ export class Settler {
     return new Promise((done) => {
       const waiting = { attempt, outcome, done }
       this.#unwritten.set(attempt, waiting)
-      this.#batches.add(waiting)
+      if (attempt.mayBeHeld) this.#apart.add(waiting)
+      else this.#batches.add(waiting)
       if (this.#gaveUp) abandonSoon(waiting)
     })
   }
@@ -73,7 +77,7 @@ export class Settler {
 
   async #writeAll(some: readonly Waiting[]): Promise<void> {
     const reported = await this.#persistently(some)
-    if (reported === 'apart') return this.#apart(some)
+    if (reported === 'apart') return this.#writeApart(some)
     for (let nth = 0; nth < some.length; nth += 1) {
       const { attempt, done } = some[nth] as Waiting
       this.#unwritten.delete(attempt)
@@ -100,7 +104,7 @@ export class Settler {
   }
 
   // A few side by side, each answered when it is done: one that waits for a lock must not keep the others waiting.
-  async #apart(some: readonly Waiting[]): Promise<void> {
+  async #writeApart(some: readonly Waiting[]): Promise<void> {
     const left = [...some]
     const lane = async () => {
       for (let one = left.shift(); one !== undefined; one = left.shift()) await this.#writeAll([one])

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { openBed, submitted, work, type Bed } from '../../test/bed.ts'
+import type { Attempt } from '../attempt/attempt.ts'
 import type { PausePoint } from '../database/database.ts'
 import type { Engine } from '../engine.ts'
 import { operation, type Run } from '../operation.ts'
@@ -182,6 +183,22 @@ describe('a worker', () => {
       new Set(['not_started by slow']),
     )
     expect(await bed.query('select from fencepost.jobs where attempts <> 1')).toEqual([])
+  })
+
+  test('removes what is past its retention while it works, once in a while', async () => {
+    const engine = await bed.open({ operations: [handled], retentionMs: 60_000 })
+    handler = async () => null
+    const old = await submitted(engine.submit(handled, {}))
+    await engine.complete((await engine.claim())[0] as Attempt)
+    await bed.advance(120_000)
+    const worker = start({ retainMs: 100 }, engine)
+    const recent = await submitted(engine.submit(handled, {}))
+    await expect.poll(() => statusOf(recent), { timeout: 10_000 }).toBe('completed')
+    await expect.poll(() => statusOf(old), { timeout: 10_000 }).toBeUndefined()
+    expect(await bed.query('select from fencepost.stored_events where job_id = $1', [old])).toEqual([])
+    await bed.advance(120_000)
+    await expect.poll(() => statusOf(recent), { timeout: 10_000 }).toBeUndefined() // and not only when it starts
+    await worker.stop()
   })
 
   test('at a long queue sends one claim behind another, and no third', async () => {

@@ -1,6 +1,16 @@
 import { describe, expect, test } from 'vitest'
 import { submitted } from '../../../test/bed.ts'
-import { busy, completing, deferring, dying, plain, polite, talking } from '../../../test/worker/programs/operations.ts'
+import { raw } from '../../database/sql.ts'
+import {
+  busy,
+  completing,
+  deferring,
+  dying,
+  holding,
+  plain,
+  polite,
+  talking,
+} from '../../../test/worker/programs/operations.ts'
 import { expectGone, workerBed } from '../../../test/worker/worker-bed.ts'
 
 const bed = workerBed()
@@ -41,6 +51,21 @@ describe('an isolated handler', () => {
     expect(await bed.query('select * from ledger')).toEqual([{ job_id: jobId, what: 'kept' }])
     const { jobs } = (await bed.engine.pipeline(jobId)) ?? { jobs: [] }
     expect(jobs.map(({ operation }) => operation).sort()).toEqual(['plain', 'talking'])
+  })
+
+  test('that is killed while Postgres is at a statement of its own keeps no other job waiting', async () => {
+    const held = await bed.hold((db) => db.query('lock', raw('select pg_advisory_xact_lock(2)')))
+    const jobIds = await Promise.all([1, 2, 3].map(() => submitted(bed.engine.submit(holding, {}))))
+    bed.run({ concurrency: 4 })
+    for (const jobId of jobIds) await bed.begun(jobId)
+    await bed.blocked(3)
+    const pids = await Promise.all(jobIds.map((jobId) => bed.begun(jobId)))
+    for (const pid of pids) process.kill(pid, 'SIGKILL')
+    for (const pid of pids) await expectGone(pid)
+    const other = await submitted(bed.engine.submit(plain, {}))
+    await bed.job(other, { status: 'completed' })
+    await held.rollback()
+    for (const jobId of jobIds) await bed.job(jobId, { status: 'failed' })
   })
 
   test('can complete its job by itself', async () => {

@@ -59,6 +59,7 @@ export class IsolatedHandlers {
     const unwatch = this.#passOnAbort(attempt, handlerProcess)
     const outcome = await handlerProcess.run(attempt.claimed, () => attempt.abort('fence_lost'))
     unwatch()
+    if (handlerProcess.isGone) attempt.handlerKilled()
     this.#running.delete(attempt)
     this.#pool.giveBack(handlerProcess)
     return outcome
@@ -66,7 +67,10 @@ export class IsolatedHandlers {
 
   /** Ends the attempt's handler by force; resolves when it is gone. */
   async end(attempt: Attempt): Promise<void> {
-    await this.#running.get(attempt)?.kill()
+    const handlerProcess = this.#running.get(attempt)
+    if (handlerProcess === undefined) return
+    attempt.handlerKilled()
+    await handlerProcess.kill()
   }
 
   async close(): Promise<void> {

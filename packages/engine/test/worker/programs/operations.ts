@@ -167,6 +167,17 @@ export const gated = operation('gated', { keys: 'caller', payload, run: waitAtGa
 /** The same in a process of its own. */
 export const gatedApart = operation('gated_apart', { keys: 'caller', payload, isolation: 'process', run: waitAtGate })
 
+/** Blocks inside a transaction of its own until a lock is free, in a process of its own. */
+export const holding = operation('holding', {
+  payload,
+  isolation: 'process',
+  maxAttempts: 1,
+  run: async ({ attempt }) => {
+    await begun(attempt)
+    await attempt.transaction((client) => client.query('select pg_advisory_xact_lock(2)'))
+  },
+})
+
 export const failing = operation('failing', {
   keys: 'caller',
   payload,
@@ -209,5 +220,6 @@ export const operations = [
   hanging,
   gated,
   gatedApart,
+  holding,
   failing,
 ]
