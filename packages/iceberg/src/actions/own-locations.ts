@@ -21,10 +21,18 @@ export function insideAny(folders: readonly string[]): (location: string) => boo
     const key = keyOf(folder)
     return key === undefined ? [] : [`${withoutSlashAtEnd(key)}/`]
   })
+  const spelled = folders.map((folder) => `${withoutSlashAtEnd(folder)}/`)
   return (location) => {
+    // Most files are spelled as their folder is. A path with dots in it may lead out again.
+    if (!location.includes('/.') && spelled.some((prefix) => location.startsWith(prefix))) return true
     const key = keyOf(location)
     return key !== undefined && prefixes.some((prefix) => key.startsWith(prefix))
   }
+}
+
+/** Most locations of object stores are spelled as they are compared. */
+function isOwnKey(location: string): boolean {
+  return location.startsWith('s3://') && location.includes('/', 's3://'.length)
 }
 
 function keyOf(location: string): string | undefined {
@@ -37,5 +45,5 @@ function keyOf(location: string): string | undefined {
 
 /** What files are compared by: one text for every spelling of a location; others, such as hdfs:, as they are. */
 export function fileKeyOf(location: string): string {
-  return keyOf(location) ?? location
+  return isOwnKey(location) ? location : (keyOf(location) ?? location)
 }

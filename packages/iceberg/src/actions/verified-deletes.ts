@@ -51,7 +51,6 @@ export async function deleteVerified(options: VerifiedDeletesOptions): Promise<D
   const { candidates, signal, keyOf = fileKeyOf, maxConcurrentDeletes, batchFiles } = options
   const { mayDelete = () => true } = options
   const remove = options.remove ?? ((from, files) => deleteFiles(from, files, signal))
-  const isGoing = ({ path }: CandidateFile): boolean => candidates.markOf(keyOf(path)) === marks.none && mayDelete(path)
   const tally = new Tally()
   const running = new Set<Promise<void>>()
   let { table } = options
@@ -59,8 +58,12 @@ export async function deleteVerified(options: VerifiedDeletesOptions): Promise<D
     for await (const batch of candidates.marked(marks.none, batchFiles)) {
       while (running.size >= maxConcurrentDeletes) await Promise.race(running)
       signal?.throwIfAborted()
+      const before = table
       table = await verified(options, table)
-      const files = batch.filter(isGoing)
+      // The batch was read before the table was: what has been marked in between is left out.
+      const isUnmarked = ({ path }: CandidateFile): boolean => candidates.markOf(keyOf(path)) === marks.none
+      const unmarked = table === before ? batch : batch.filter(isUnmarked)
+      const files = unmarked.filter(({ path }) => mayDelete(path))
       if (files.length === 0) continue
       const work = remove(table, files).then((deleted) => {
         running.delete(work)

@@ -84,6 +84,15 @@ describe('an expiry', () => {
     expect(await expire(made)).toMatchObject({ expiredSnapshotIds: [], deletedManifestListsCount: 0 })
   })
 
+  test('removes a file whose deletion is all that the head says of it', async () => {
+    const made = await lake()
+    await append(made, 'a')
+    await append(made, 'b')
+    await made.table.deleteFiles([dataPath(made.table, 'a')])
+    expect(await expire(made)).toMatchObject({ deletedDataFilesCount: 1 })
+    await expectTidy(made)
+  })
+
   test('removes many snapshots in chunks, each a commit', async () => {
     const made = await usual()
     let commits = 0

@@ -93,25 +93,35 @@ export async function listQuarantines(table: LoadedTable): Promise<QuarantineSum
   return summaries.toSorted((a, b) => a.since.getTime() - b.since.getTime())
 }
 
-/** Brings every file of a quarantine back to where it was. A file that is there again is not overwritten. */
-export async function restoreQuarantine(table: LoadedTable, id: string): Promise<{ readonly restored: number }> {
+export interface Restored {
+  readonly restored: number
+  /** Where another file is by now: nothing is overwritten, and what was moved from there stays in quarantine. */
+  readonly taken: readonly string[]
+}
+
+/** Brings every file of a quarantine back to where it was. */
+export async function restoreQuarantine(table: LoadedTable, id: string): Promise<Restored> {
   const { storage } = table
   let restored = 0
+  const taken: string[] = []
   for (const { manifest, moves } of await quarantined(table, id)) {
+    const back: string[] = []
     await forEachLimited(moves, parallelCopies, async ({ from, to }) => {
       if (!(await storage.exists(to))) return
       if (!(await storage.exists(from))) {
         await storage.copy(to, from)
         restored += 1
+      } else if ((await storage.size(from)) !== (await storage.size(to))) {
+        taken.push(from)
+        return
       }
+      // A file of the same size was copied by a move that ended before it deleted the original.
+      back.push(to)
     })
-    await deleteAll(
-      table,
-      moves.map(({ to }) => to),
-    )
-    await deleteAll(table, [manifest])
+    await deleteAll(table, back)
+    if (taken.length === 0) await deleteAll(table, [manifest])
   }
-  return { restored }
+  return { restored, taken }
 }
 
 /** Deletes the files of a quarantine for good. */
