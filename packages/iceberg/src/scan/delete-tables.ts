@@ -29,6 +29,12 @@ export interface DeleteJoins {
   release(): Promise<void>
 }
 
+/** What deletes rows of many files. Positions are by the place of the file. */
+export interface LoadedDeletes {
+  readonly positions: string | undefined
+  release(): Promise<void>
+}
+
 type Release = () => Promise<void>
 
 /** Vectors that are read at the same time. */
@@ -47,7 +53,8 @@ export class DeleteTables {
     this.#sources = sources
   }
 
-  async joins({ file, deletes }: ScanFile): Promise<DeleteJoins> {
+  /** `vector` is that of the file, when it has been read already. */
+  async joins({ file, deletes }: ScanFile, vector?: PositionSet): Promise<DeleteJoins> {
     const releases: Release[] = []
     const release = async (): Promise<void> => {
       for (const each of releases) await each()
@@ -55,7 +62,9 @@ export class DeleteTables {
     try {
       const joins: string[] = []
       const positions: string[] = []
-      if (deletes.vector !== undefined) positions.push(await this.#vector(deletes.vector, releases))
+      if (deletes.vector !== undefined) {
+        positions.push(await this.#vector(vector ?? (await this.readVector(deletes.vector)), releases))
+      }
       for (const each of deletes.positions) positions.push(await this.#positions(each, file.filePath, releases))
       if (positions.length > 0) joins.push(antiJoin(`(${positions.join(' union all ')})`, 'd."deleted.pos" = e.pos'))
       const keys = new Map<number, FieldPath>()
@@ -68,34 +77,42 @@ export class DeleteTables {
   }
 
   /**
-   * The same for files that are read together: `d` must also have "deleted.file", the place of its file among these, and
-   * "deleted.seq", its data sequence number. Those with equality deletes must all be of one spec and partition: the
-   * deletes of one then apply to all that have a lower sequence number.
+   * Loads what deletes rows of files that are read together. It is done before the first of these files is brought here:
+   * whoever holds some files while it waits for room for others could wait for ever.
    */
-  async groupJoins(files: readonly ScanFile[]): Promise<DeleteJoins> {
-    const releases: Release[] = []
-    const release = async (): Promise<void> => {
-      for (const each of releases) await each()
-    }
+  async load(files: readonly ScanFile[]): Promise<LoadedDeletes> {
+    for (const group of byKeys(equalityOf(files))) await this.#equality(group, new Map())
+    if (!files.some(hasPositions)) return { positions: undefined, release: async () => {} }
+    const table = await this.#table('(file bigint, pos bigint)')
+    const release = (): Promise<void> => execute(this.#sources.connection, `drop table ${table}`)
     try {
-      const joins: string[] = []
-      if (files.some(({ deletes }) => deletes.vector !== undefined || deletes.positions.length > 0)) {
-        const table = await this.#table('(file bigint, pos bigint)')
-        releases.push(() => execute(this.#sources.connection, `drop table ${table}`))
-        await this.#fillVectors(table, files)
-        await this.#fillPositions(table, files)
-        joins.push(antiJoin(table, 'd."deleted.file" = e.file and d."deleted.pos" = e.pos'))
-      }
-      const equality = new Map(
-        files.flatMap(({ deletes }) => deletes.equality.map((each) => [each.file.filePath, each])),
-      )
-      const keys = new Map<number, FieldPath>()
-      for (const group of byKeys([...equality.values()])) joins.push(await this.#equality(group, keys, true))
-      return { keys: [...keys.values()], joins, release }
+      await this.#fillVectors(table, files)
+      await this.#fillPositions(table, files)
+      return { positions: table, release }
     } catch (error) {
       await release()
       throw error
     }
+  }
+
+  /**
+   * Joins for some of the files that were loaded. `d` must also have "deleted.file", the place of its file among all that
+   * were loaded, and "deleted.seq", its data sequence number. `places` is SQL of these places. Those with equality deletes
+   * must all be of one spec and partition: the deletes of one then apply to all that have a lower sequence number.
+   */
+  async groupJoins(
+    loaded: LoadedDeletes,
+    files: readonly ScanFile[],
+    places: string,
+  ): Promise<Pick<DeleteJoins, 'keys' | 'joins'>> {
+    const joins: string[] = []
+    if (loaded.positions !== undefined && files.some(hasPositions)) {
+      const own = `(from ${loaded.positions} where file in (${places}))`
+      joins.push(antiJoin(own, 'd."deleted.file" = e.file and d."deleted.pos" = e.pos'))
+    }
+    const keys = new Map<number, FieldPath>()
+    for (const group of byKeys(equalityOf(files))) joins.push(await this.#equality(group, keys, true))
+    return { keys: [...keys.values()], joins }
   }
 
   async #fillVectors(table: string, files: readonly ScanFile[]): Promise<void> {
@@ -109,7 +126,7 @@ export class DeleteTables {
       await forEachLimited(vectors, parallelVectors, async ({ number, vector }) => {
         signal?.throwIfAborted()
         const file = BigInt(number)
-        for (const position of await this.#readVector(vector)) {
+        for (const position of await this.readVector(vector)) {
           appender.appendBigInt(file)
           appender.appendBigInt(BigInt(position))
           appender.endRow()
@@ -150,7 +167,7 @@ export class DeleteTables {
     }
   }
 
-  async #readVector({ file }: Delete): Promise<PositionSet> {
+  async readVector({ file }: Delete): Promise<PositionSet> {
     const { contentOffset: offset, contentSizeInBytes: length, filePath } = file
     if (offset === undefined || length === undefined) {
       throw new IcebergError('manifest_invalid', `A deletion vector in ${filePath} does not say where it is.`)
@@ -163,9 +180,8 @@ export class DeleteTables {
     )
   }
 
-  async #vector(vector: Delete, releases: Release[]): Promise<string> {
+  async #vector(positions: PositionSet, releases: Release[]): Promise<string> {
     const { connection } = this.#sources
-    const positions = await this.#readVector(vector)
     const table = await this.#table('(pos bigint)')
     releases.push(() => execute(connection, `drop table ${table}`))
     const appender = await explained(connection.createAppender(table, 'main', 'temp'))
@@ -247,6 +263,16 @@ export class DeleteTables {
     await execute(this.#sources.connection, `create temp table ${name} ${definition}`)
     return name
   }
+}
+
+function hasPositions({ deletes }: ScanFile): boolean {
+  return deletes.vector !== undefined || deletes.positions.length > 0
+}
+
+/** The equality deletes of files, each once. */
+function equalityOf(files: readonly ScanFile[]): Delete[] {
+  const byPath = new Map(files.flatMap(({ deletes }) => deletes.equality.map((each) => [each.file.filePath, each])))
+  return [...byPath.values()]
 }
 
 function antiJoin(table: string, condition: string): string {

@@ -15,6 +15,8 @@ import type { OpenFile } from './table-reader.ts'
 /** Files that one select reads. */
 export interface FileGroup {
   readonly files: ScanFile[]
+  /** The places of the files among all that are read together. */
+  readonly places: number[]
   readonly paths: string[]
   readonly columns: readonly ParquetColumn[]
   readonly identityValues: ReadonlyMap<number, Value | null>
@@ -30,24 +32,27 @@ export function groupFiles(files: readonly ScanFile[], opened: readonly OpenFile
     const ofPartition = scanned.deletes.equality.length > 0 || ![...values.keys()].every(isInFile)
     const partition = ofPartition ? partitionKey(scanned.file.specId, scanned.file.partition) : ''
     const key = `${partition} ${scanned.deletes.equality.length > 0} ${JSON.stringify(columns)} ${stored}`
-    const group = groups.get(key) ?? { files: [], paths: [], columns, identityValues: values }
+    const group = groups.get(key) ?? { files: [], places: [], paths: [], columns, identityValues: values }
     group.files.push(scanned)
+    group.places.push(index)
     group.paths.push(path)
     groups.set(key, group)
   }
   return [...groups.values()]
 }
 
-/** What is known of each file of a group, by its place in it. */
+/** What is known of each file of a group, by its place in the group. */
 export async function createGroupTable(
   connection: DuckDBConnection,
   name: string,
-  files: readonly ScanFile[],
+  { files, places }: FileGroup,
 ): Promise<void> {
-  await execute(connection, `create temp table ${name} (file bigint, path varchar, seq bigint, first_row_id bigint)`)
+  const columns = 'file bigint, place bigint, path varchar, seq bigint, first_row_id bigint'
+  await execute(connection, `create temp table ${name} (${columns})`)
   const appender = await explained(connection.createAppender(name, 'main', 'temp'))
   for (const [index, { file, sequenceNumber }] of files.entries()) {
     appender.appendBigInt(BigInt(index))
+    appender.appendBigInt(BigInt(places[index] ?? index))
     appender.appendVarchar(file.filePath)
     appender.appendBigInt(sequenceNumber)
     if (file.firstRowId === undefined) appender.appendNull()

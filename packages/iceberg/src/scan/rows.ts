@@ -2,13 +2,18 @@ import { IcebergError } from '../errors.ts'
 import { fieldsById, type Schema } from '../schema/schema.ts'
 import type { Field } from '../schema/type.ts'
 import { explained, streamRows } from '../parquet/duckdb.ts'
+import type { AppliedDeletes } from '../snapshot/delete.ts'
+import { mapOrdered } from '../storage/ordered.ts'
 import { filteredFields } from './filter.ts'
 import { metadataColumns, type MetadataColumn } from './metadata-columns.ts'
 import { planContext, planWith, type PlanContext, type PlanOptions, type ScanFile } from './plan.ts'
 import type { ScannedTable } from '../snapshot/manifests-of.ts'
 import { assertReadable } from './projection.ts'
 import { valueReader, type ScannedRow } from './row-value.ts'
-import { TableReader, type ReaderOptions, type Selection } from './table-reader.ts'
+import { TableReader, type PreparedFile, type ReaderOptions, type Selection } from './table-reader.ts'
+
+/** Files that are brought here while the rows of another are read. */
+const preparedAhead = 4
 
 export interface ScanOptions extends PlanOptions, ReaderOptions {
   /** Names of the columns that are wanted, in this order. Default: all. */
@@ -31,7 +36,15 @@ export async function* scanRows(table: ScannedTable, options: ScanOptions = {}):
   const reader = await TableReader.open(table, context, options)
   try {
     for await (const files of planWith(table, options, context)) {
-      for (const file of files) yield* fileRows(reader, file, selection, options.signal)
+      for await (const { file, prepared } of preparedFiles(reader, files)) {
+        let isRead = false
+        try {
+          yield* fileRows(reader, file, prepared, selection, options.signal)
+          isRead = true
+        } finally {
+          if (!isRead) reader.stopPreparing()
+        }
+      }
     }
   } catch (error) {
     // What DuckDB says when it is interrupted is not the reason.
@@ -59,13 +72,34 @@ function filteredColumns({ schema, filter }: PlanContext): Field[] {
   return [...filteredFields(filter)].flatMap((id) => fields.get(id) ?? [])
 }
 
+/** The next files are brought here while the rows of one are read, up to the next that has files of deletes. */
+async function* preparedFiles(
+  reader: TableReader,
+  files: readonly ScanFile[],
+): AsyncGenerator<{ file: ScanFile; prepared: PreparedFile }> {
+  const prepare = async (file: ScanFile) => ({ file, prepared: await reader.prepare(file) })
+  for (let at = 0; at < files.length;) {
+    const found = files.findIndex(({ deletes }, index) => index >= at && hasDeleteFiles(deletes))
+    const end = found === -1 ? files.length : found
+    yield* mapOrdered(files.slice(at, end), preparedAhead, prepare)
+    const file = files[end]
+    if (file !== undefined) yield { file, prepared: {} }
+    at = end + 1
+  }
+}
+
+function hasDeleteFiles({ positions, equality }: AppliedDeletes): boolean {
+  return positions.length + equality.length > 0
+}
+
 async function* fileRows(
   reader: TableReader,
   file: ScanFile,
+  prepared: PreparedFile,
   selection: Selection,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<ScannedRow[]> {
-  const selected = await reader.select(file, selection)
+  const selected = await reader.select(file, selection, prepared)
   try {
     const columns = [...selection.fields, ...selection.metadataColumns.map((name) => metadataColumns[name])]
     const readers = columns.map(({ name, type }) => ({ name, read: valueReader(type) }))

@@ -8,10 +8,11 @@ import { DuckDb, execute, sqlName, type DuckDbOptions } from '../parquet/duckdb.
 import { readFooter, type ParquetFooter } from '../parquet/footer.ts'
 import { withFieldIds, type ParquetColumn } from '../parquet/parquet-column.ts'
 import { parquetTable, parquetTables } from '../parquet/parquet-table.ts'
+import type { PositionSet } from '../puffin/position-set.ts'
 import { forEachLimited } from '../storage/each.ts'
 import { LocalStorage } from '../storage/local-storage.ts'
 import { Staging, type Staged, type StagingOptions } from '../storage/staging.ts'
-import { DeleteTables } from './delete-tables.ts'
+import { DeleteTables, type LoadedDeletes } from './delete-tables.ts'
 import { fieldPath, fieldPathSql, type FieldPath } from './field-path.ts'
 import { filteredFields, type BoundFilter } from './filter.ts'
 import { filterSql } from './filter-sql.ts'
@@ -31,6 +32,12 @@ export interface Selection {
   readonly filter?: BoundFilter | undefined
   /** What columns, and fields of structs, are called in SQL. Default: `f` and the field id. */
   readonly nameOf?: FieldName
+}
+
+/** What `select` needs of a file and would otherwise wait for. */
+export interface PreparedFile {
+  readonly data?: { readonly opened: OpenFile; readonly staged: Staged }
+  readonly vector?: PositionSet
 }
 
 /** The live rows of a file as SQL, good until it is released. */
@@ -73,10 +80,20 @@ export class TableReader {
   readonly #deletes: DeleteTables
   readonly #signal: AbortSignal | undefined
   readonly #closing: readonly (() => void | Promise<void>)[]
+  /** Prepared and not selected yet. */
+  readonly #prepared = new Set<Staged>()
+  readonly #ahead = new AbortController()
+  readonly #isStagingShared: boolean
   #groups = 0
 
   private constructor(
-    parts: { table: ScannedTable; context: PlanContext; staging: Staging; connection: DuckDBConnection },
+    parts: {
+      table: ScannedTable
+      context: PlanContext
+      staging: Staging
+      isStagingShared: boolean
+      connection: DuckDBConnection
+    },
     signal: AbortSignal | undefined,
     closing: readonly (() => void | Promise<void>)[],
   ) {
@@ -84,6 +101,7 @@ export class TableReader {
     this.#table = parts.table
     this.#context = parts.context
     this.#staging = parts.staging
+    this.#isStagingShared = parts.isStagingShared
     this.#signal = signal
     this.#closing = closing
     const mapping = propertyOf(parts.table.metadata, tableProperties.nameMapping)
@@ -104,7 +122,8 @@ export class TableReader {
       const duckDb = options.duckDb instanceof DuckDb ? options.duckDb : await DuckDb.open(options.duckDb)
       if (duckDb !== options.duckDb) closing.unshift(() => duckDb.close())
       const staging = options.staging instanceof Staging ? options.staging : await Staging.open(options.staging)
-      if (staging !== options.staging) closing.unshift(() => staging.close())
+      const isStagingShared = staging === options.staging
+      if (!isStagingShared) closing.unshift(() => staging.close())
       const connection = await duckDb.connect()
       const interrupt = (): void => duckDb.interrupt(connection)
       options.signal?.addEventListener('abort', interrupt)
@@ -112,7 +131,7 @@ export class TableReader {
         options.signal?.removeEventListener('abort', interrupt)
         duckDb.disconnect(connection)
       })
-      return new TableReader({ table, context, staging, connection }, options.signal, closing)
+      return new TableReader({ table, context, staging, isStagingShared, connection }, options.signal, closing)
     } catch (error) {
       for (const close of closing) await close()
       throw error
@@ -121,24 +140,29 @@ export class TableReader {
 
   /** Ends the connection, with every table that was made on it. */
   async close(): Promise<void> {
+    this.stopPreparing()
+    for (const staged of this.#prepared) await staged.release()
     for (const close of this.#closing) await close()
   }
 
   /** Brings a Parquet file here, and reads its footer. */
-  async open(file: ContentFile): Promise<{ opened: OpenFile; staged: Staged }> {
-    const { opened, staged } = await this.#openAll([file])
+  async open(file: ContentFile, signal = this.#signal): Promise<{ opened: OpenFile; staged: Staged }> {
+    const { opened, staged } = await this.#openAll([file], signal)
     return { opened: opened[0] as OpenFile, staged }
   }
 
   /** All of them are admitted to the staging folder together. */
-  async #openAll(files: readonly ContentFile[]): Promise<{ opened: readonly OpenFile[]; staged: Staged }> {
+  async #openAll(
+    files: readonly ContentFile[],
+    signal = this.#signal,
+  ): Promise<{ opened: readonly OpenFile[]; staged: Staged }> {
     for (const file of files) assertParquet(file)
     const wanted = files.map((file) => ({ location: file.filePath, size: file.fileSizeInBytes }))
-    const staged = await this.#staging.stage(this.#table.storage, wanted, this.#signal)
+    const staged = await this.#staging.stage(this.#table.storage, wanted, signal)
     try {
       const opened: OpenFile[] = []
       await forEachLimited(files, parallelFooters, async ({ filePath }, index) => {
-        this.#signal?.throwIfAborted()
+        signal?.throwIfAborted()
         const path = staged.paths[index] as string
         const local = new LocalStorage()
         const size = await local.size(path)
@@ -154,12 +178,43 @@ export class TableReader {
     }
   }
 
+  /**
+   * Brings the data and the vector of a file here, for `select`. No SQL is run, so the rows of another file may stream
+   * meanwhile. Files of deletes are not brought: who selects a file with some must have no later file prepared, since
+   * these hold the room that the deletes may need. For the same reason a shared folder is given no data ahead.
+   */
+  async prepare({ file, deletes }: ScanFile): Promise<PreparedFile> {
+    const signal = this.#signal === undefined ? this.#ahead.signal : AbortSignal.any([this.#signal, this.#ahead.signal])
+    const [data, vector] = await Promise.allSettled([
+      this.#isStagingShared ? undefined : this.open(file, signal),
+      deletes.vector === undefined ? undefined : this.#deletes.readVector(deletes.vector),
+    ])
+    if (data.status === 'rejected') throw this.#stopped(data.reason)
+    if (data.value !== undefined) this.#prepared.add(data.value.staged)
+    if (vector.status === 'rejected') throw this.#stopped(vector.reason)
+    return {
+      ...(data.value !== undefined && { data: data.value }),
+      ...(vector.value !== undefined && { vector: vector.value }),
+    }
+  }
+
+  /** Ends what is being prepared: it may wait for room that will not be free before the reader is closed. */
+  stopPreparing(): void {
+    this.#ahead.abort()
+  }
+
+  #stopped(reason: unknown): Error {
+    this.stopPreparing()
+    return reason as Error
+  }
+
   /** The live rows of a data file. */
-  async select(scanned: ScanFile, selection: Selection): Promise<SelectedFile> {
-    const deletes = await this.#deletes.joins(scanned)
+  async select(scanned: ScanFile, selection: Selection, prepared: PreparedFile = {}): Promise<SelectedFile> {
+    const deletes = await this.#deletes.joins(scanned, prepared.vector)
     const releases = [() => deletes.release()]
     try {
-      const { opened, staged } = await this.open(scanned.file)
+      const { opened, staged } = prepared.data ?? (await this.open(scanned.file))
+      this.#prepared.delete(staged)
       releases.push(() => staged.release())
       const columns: FileColumns = {
         location: scanned.file.filePath,
@@ -178,40 +233,44 @@ export class TableReader {
 
   /**
    * The live rows of many data files, those of equal columns read as one. All of them are on this machine at the same
-   * time: divide what is larger than the staging folder may become. A group may be released before the others.
+   * time: divide what is larger than the staging folder may become. The deletes are loaded first, and their files are
+   * gone again by then. A group may be released before the others; release all before more are selected.
    */
   async selectGroups(files: readonly ScanFile[], selection: Selection): Promise<SelectedGroup[]> {
-    const { opened, staged } = await this.#openAll(files.map(({ file }) => file))
-    const groups = groupFiles(files, opened, this.#context)
-    let held = groups.length
-    const releaseOne = async (): Promise<void> => {
-      held -= 1
-      if (held === 0) await staged.release()
-    }
+    if (files.length === 0) return []
+    const loaded = await this.#deletes.load(files)
+    const releases = [once(() => loaded.release())]
     const selected: SelectedGroup[] = []
     try {
-      for (const group of groups) selected.push(await this.#selectGroup(group, selection, releaseOne))
-      if (groups.length === 0) await staged.release()
+      const { opened, staged } = await this.#openAll(files.map(({ file }) => file))
+      releases.push(() => staged.release())
+      const groups = groupFiles(files, opened, this.#context)
+      let held = groups.length
+      const releaseOne = async (): Promise<void> => {
+        held -= 1
+        if (held === 0) await releaseAll(releases)
+      }
+      for (const group of groups) selected.push(await this.#selectGroup(group, loaded, selection, releaseOne))
       return selected
     } catch (error) {
       for (const group of selected) await group.release()
-      await staged.release()
+      await releaseAll(releases)
       throw error
     }
   }
 
   async #selectGroup(
     group: FileGroup,
+    loaded: LoadedDeletes,
     selection: Selection,
     releaseFiles: () => Promise<void>,
   ): Promise<SelectedGroup> {
     const { connection } = this
-    const deletes = await this.#deletes.groupJoins(group.files)
     const facts = `group_${(this.#groups += 1)}`
-    const releases = [() => deletes.release(), releaseFiles]
+    await createGroupTable(connection, facts, group)
+    const drop = (): Promise<void> => execute(connection, `drop table ${facts}`)
     try {
-      await createGroupTable(connection, facts, group.files)
-      releases.unshift(() => execute(connection, `drop table ${facts}`))
+      const deletes = await this.#deletes.groupJoins(loaded, group.files, `select place from ${facts}`)
       const columns: FileColumns = {
         location: group.files[0]?.file.filePath ?? '',
         columns: group.columns,
@@ -219,11 +278,11 @@ export class TableReader {
       }
       const from = `${parquetTables(group.paths, group.columns.length)} join ${facts} g on g.file = t.file_index`
       const lineage = (name: MetadataColumn): string => groupLineageSql(name, group.columns)
-      const more = ['file_index as "deleted.file"', 'g.seq as "deleted.seq"']
+      const more = ['g.place as "deleted.file"', 'g.seq as "deleted.seq"']
       const sql = this.#sql({ selection, from, columns, deletes, lineage, more })
-      return { files: group.files, sql, release: once(() => releaseAll(releases)) }
+      return { files: group.files, sql, release: once(() => releaseAll([drop, releaseFiles])) }
     } catch (error) {
-      await releaseAll(releases.filter((each) => each !== releaseFiles))
+      await drop()
       throw error
     }
   }

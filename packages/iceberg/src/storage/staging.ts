@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { IcebergError } from '../errors.ts'
+import { ByteBudget } from './byte-budget.ts'
 import { forEachLimited, partsOf } from './each.ts'
 import { pathOf } from './local-storage.ts'
 import { parseLocation } from './location.ts'
@@ -15,7 +16,7 @@ export interface StagingOptions {
   folder?: string
   /** Bytes that may be on disk at the same time. Who asks for more waits for others to release. Default 10 GiB. */
   maxBytes?: number
-  /** Bytes of one ranged read. Default 16 MiB. */
+  /** Bytes of one ranged read. Default 16 MiB. All folders of the process together hold 128 MiB of them in memory. */
   partBytes?: number
   /** Ranged reads under way for one file. Default 4. */
   parallelParts?: number
@@ -36,6 +37,9 @@ export interface FileToStage {
   /** When it is known, to spare asking the storage. */
   readonly size?: number
 }
+
+/** What ranged reads hold in memory, all folders of this process together. */
+const buffers = new ByteBudget(128 * 1024 ** 2)
 
 interface Waiting {
   bytes: number
@@ -122,10 +126,13 @@ export class Staging {
     try {
       await forEachLimited(partsOf(0, size, partBytes), parallelParts, async (part) => {
         signal?.throwIfAborted()
-        const bytes = await storage.read(location, part, { signal })
-        for (let done = 0; done < bytes.length;) {
-          done += (await file.write(bytes, done, bytes.length - done, part.offset + done)).bytesWritten
-        }
+        await buffers.with(part.length, async () => {
+          signal?.throwIfAborted()
+          const bytes = await storage.read(location, part, { signal })
+          for (let done = 0; done < bytes.length;) {
+            done += (await file.write(bytes, done, bytes.length - done, part.offset + done)).bytesWritten
+          }
+        })
       })
     } finally {
       await file.close()

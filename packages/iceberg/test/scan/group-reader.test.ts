@@ -8,7 +8,7 @@ import {
   type ScannedTable,
   type Selection,
 } from '../../src/index.ts'
-import { optional, Workshop, type HandMadeTable } from './hand-made-table.ts'
+import { CopiedStorage, optional, Workshop, type HandMadeTable } from './hand-made-table.ts'
 
 let workshop: Workshop
 beforeAll(async () => {
@@ -124,6 +124,33 @@ test('values that only partitions have keep files of other partitions apart', as
   const { together, apart, sizes } = await bothWays(table)
   expect(together).toEqual(apart)
   expect(sizes).toEqual([2, 1])
+})
+
+test('deletes and data that fit the staging folder one after the other are not held there together', async () => {
+  const table = workshop.table({ schemas: [before], specs: [spec] })
+  const paths: string[] = []
+  for (let n = 0; n < 3; n += 1) {
+    const select = `select range::int as id, 'a' as p, 0 as v from range(${n === 0 ? 20_000 : 10})`
+    paths.push(await table.data(select, ids, inPartition('a', 1n)))
+  }
+  const [first = '', second = ''] = paths
+  await table.positions([[first, 0], [second, 1]], inPartition('a', 2n)) // prettier-ignore
+  await table.equality('select range::int as id from range(5000, 10000)', '{id: 1}', [1], inPartition('a', 3n))
+  const { metadata } = await table.build()
+  const made = { metadata, storage: new CopiedStorage() }
+  const files = await planned(made)
+  const maxBytes = files.reduce((sum, { file }) => sum + file.fileSizeInBytes, 0)
+  const context = planContext(metadata, {})
+  const reader = await TableReader.open(made, context, { duckDb: workshop.duckDb, staging: { maxBytes } })
+  try {
+    const groups = await reader.selectGroups(files, { fields: context.schema.fields, metadataColumns: [] })
+    const all = groups.map(({ sql }) => sql).join(' union all ')
+    const read = await reader.connection.runAndReadAll(`select count(*)::int from (${all})`)
+    expect(read.getRows()).toEqual([[20_020 - 2 - 5000]])
+    for (const group of groups) await group.release()
+  } finally {
+    await reader.close()
+  }
 })
 
 test('no files are no groups', async () => {

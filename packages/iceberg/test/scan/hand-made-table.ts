@@ -47,6 +47,13 @@ export interface FileOptions {
   readonly file?: Partial<ContentFile>
 }
 
+/** Files of this machine that are copied before they are read, as remote ones are. */
+export class CopiedStorage extends LocalStorage {
+  localPath(): string | undefined {
+    return undefined
+  }
+}
+
 const snapshotId = 7_000_000_000_000_000_001n
 
 /** What tests of one file share, and close at the end. */
