@@ -457,4 +457,12 @@ export const mutants: readonly Mutant[] = [
     tests: [joinedFiles],
     by: 'a file that is not read back as it was written is refused and removed',
   },
+  {
+    name: 'iceberg: long metadata is parsed without a turn for others',
+    file: `${iceberg}/src/json/steps.ts`,
+    find: 'if (performance.now() < until) continue',
+    replace: 'if (until > 0) continue',
+    tests: [`${iceberg}/src/json/parse-steps.test.ts`],
+    by: 'others have their turn',
+  },
 ]

@@ -1,6 +1,6 @@
 import { IcebergError } from '../errors.ts'
 import { createTableMetadata } from '../metadata/create-table-metadata.ts'
-import { parseTableMetadata, serializeTableMetadata } from '../metadata/metadata-file.ts'
+import { encodeTableMetadata, readTableMetadata } from '../metadata/metadata-file.ts'
 import type { TableMetadata } from '../metadata/table-metadata.ts'
 import { propertyOf, tableProperties } from '../properties.ts'
 import { below, locationKey, parseLocation } from '../storage/location.ts'
@@ -101,7 +101,7 @@ export class HadoopCatalog implements Catalog {
     const version = await currentVersion(this.#storage, this.#tableFolder(identifier))
     if (version === undefined) throw tableNotFound(this.name, identifier)
     if (known !== undefined && known.metadataLocation === version.location) return known
-    const metadata = parseTableMetadata(await this.#storage.read(version.location), version.location)
+    const metadata = await readTableMetadata(await this.#storage.read(version.location), version.location)
     return this.#loaded(identifier, metadata, version.location)
   }
 
@@ -118,7 +118,7 @@ export class HadoopCatalog implements Catalog {
     if (problem !== undefined) throw this.#unsupported(problem)
     const location = below(metadataFolder(folder), 'v1.metadata.json')
     try {
-      await this.#storage.write(location, serializeTableMetadata(metadata, location), { exclusive: true })
+      await this.#storage.write(location, await encodeTableMetadata(metadata, location), { exclusive: true })
     } catch (error) {
       const taken = error instanceof IcebergError && error.code === 'storage_exists'
       throw taken ? tableExists(this.name, identifier, error) : error
@@ -131,7 +131,7 @@ export class HadoopCatalog implements Catalog {
     this.#assertWritable()
     if (request.transaction !== undefined) throw this.#unsupported('cannot take part in a transaction')
     const { identifier, metadata, metadataLocation = '' } = table
-    const next = nextMetadata(table, request)
+    const next = await nextMetadata(table, request)
     if (isResult(next)) return next
     if (next === metadata) return { outcome: 'applied', table }
     const problem = propertyProblem(next, metadata)
@@ -154,7 +154,7 @@ export class HadoopCatalog implements Catalog {
   ): Promise<CommitResult> {
     // The ending never changes: two endings of one number would be two current versions.
     const location = below(metadataFolder(this.#tableFolder(identifier)), `v${base.number + 1}${base.extension}`)
-    const content = serializeTableMetadata(next, location)
+    const content = await encodeTableMetadata(next, location)
     const current = await this.#stillCurrent(identifier, base)
     if (current !== undefined) return current
     const refused = await askGuard(identifier, request.guard)
@@ -182,7 +182,7 @@ export class HadoopCatalog implements Catalog {
     try {
       const current = await currentVersion(this.#storage, this.#tableFolder(identifier))
       if (current === undefined || current.number <= versionAt(location).number) return undefined
-      const { metadataLog } = parseTableMetadata(await this.#storage.read(current.location), current.location)
+      const { metadataLog } = await readTableMetadata(await this.#storage.read(current.location), current.location)
       return metadataLog.some((entry) => entry.metadataFile === location) ? undefined : { outcome: 'unknown', error }
     } catch {
       return undefined // it was the current version a moment ago, and is there

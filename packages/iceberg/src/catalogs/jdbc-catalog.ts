@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { IcebergError } from '../errors.ts'
 import { createTableMetadata } from '../metadata/create-table-metadata.ts'
-import { parseTableMetadata, serializeTableMetadata } from '../metadata/metadata-file.ts'
+import { encodeTableMetadata, readTableMetadata } from '../metadata/metadata-file.ts'
 import type { TableMetadata } from '../metadata/table-metadata.ts'
 import { RoutedStorage } from '../storage/storage-for.ts'
 import type { Storage } from '../storage/storage.ts'
@@ -126,7 +126,7 @@ export class JdbcCatalog implements Catalog {
       throw new IcebergError('catalog_invalid', `${tableName(identifier)} has no metadata_location in its row.`)
     }
     if (known !== undefined && known.metadataLocation === location) return known
-    const metadata = parseTableMetadata(await this.#storage.read(location), location)
+    const metadata = await readTableMetadata(await this.#storage.read(location), location)
     return this.#loaded(identifier, metadata, location)
   }
 
@@ -136,7 +136,7 @@ export class JdbcCatalog implements Catalog {
     const location = table.location ?? defaultLocation(this.#warehouse, identifier)
     const metadata = createTableMetadata({ ...table, location, nowMs: Date.now() })
     const metadataLocation = nextMetadataLocation(metadata, undefined)
-    await this.#storage.write(metadataLocation, serializeTableMetadata(metadata, metadataLocation))
+    await this.#storage.write(metadataLocation, await encodeTableMetadata(metadata, metadataLocation))
     try {
       await this.#insert(identifier, namespace, name, metadataLocation)
     } catch (error) {
@@ -151,7 +151,7 @@ export class JdbcCatalog implements Catalog {
   async commit(table: LoadedTable, request: CommitRequest): Promise<CommitResult> {
     const { identifier, metadata, metadataLocation } = table
     const { namespace, name } = checkedName(identifier)
-    const next = nextMetadata(table, request)
+    const next = await nextMetadata(table, request)
     if (isResult(next)) return next
     if (next === metadata) return { outcome: 'applied', table }
     if (metadataLocation === undefined) {
@@ -213,7 +213,7 @@ export class JdbcCatalog implements Catalog {
   async registerTable(identifier: TableIdentifier, metadataLocation: string): Promise<LoadedTable> {
     const { namespace, name } = checkedName(identifier)
     await this.#namespaces.assertExists(identifier.namespace)
-    const metadata = parseTableMetadata(await this.#storage.read(metadataLocation), metadataLocation)
+    const metadata = await readTableMetadata(await this.#storage.read(metadataLocation), metadataLocation)
     await this.#insert(identifier, namespace, name, metadataLocation)
     return this.#loaded(identifier, metadata, metadataLocation)
   }
@@ -236,7 +236,7 @@ export class JdbcCatalog implements Catalog {
   /** Nothing refers to the file yet, so whatever happens to it the table is not changed. */
   async #writeMetadata(location: string, metadata: TableMetadata): Promise<CommitResult | undefined> {
     try {
-      await this.#storage.write(location, serializeTableMetadata(metadata, location))
+      await this.#storage.write(location, await encodeTableMetadata(metadata, location))
       return undefined
     } catch (error) {
       await this.#storage.delete([location]).catch(() => {})

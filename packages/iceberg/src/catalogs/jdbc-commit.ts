@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { IcebergError } from '../errors.ts'
-import { parseTableMetadata } from '../metadata/metadata-file.ts'
+import { readTableMetadata } from '../metadata/metadata-file.ts'
 import type { Storage } from '../storage/storage.ts'
 import { askGuard, conflict, tableName, type CommitResult, type Guard, type TableIdentifier } from './catalog.ts'
 import { isRefusal, type JdbcLayout } from './jdbc-tables.ts'
@@ -122,7 +122,7 @@ async function lookAgain(pool: pg.Pool, storage: Storage, swap: Swap, cause: unk
     if (now === swap.to) return { outcome: 'swapped' }
     if (now === swap.from) return unavailable(swap, cause)
     if (now === undefined) return { outcome: 'unknown', error } // dropped since
-    const { metadataLog } = parseTableMetadata(await storage.read(now), now)
+    const { metadataLog } = await readTableMetadata(await storage.read(now), now)
     const log = metadataLog.map((entry) => entry.metadataFile)
     if (log.includes(swap.to)) return { outcome: 'swapped' }
     // The log goes back to before our commit, and it is not in there.

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { IcebergError } from '../errors.ts'
-import { applyUpdates, droppedMetadataFiles } from '../metadata/apply-updates.ts'
+import { inSlices } from '../json/steps.ts'
+import { applyUpdatesSteps, droppedMetadataFiles } from '../metadata/apply-updates.ts'
 import { metadataFileExtension } from '../metadata/metadata-file.ts'
 import { checkRequirements } from '../metadata/requirements.ts'
 import type { TableMetadata } from '../metadata/table-metadata.ts'
@@ -14,16 +15,14 @@ import { conflict, type CommitRequest, type CommitResult, type LoadedTable } fro
 // What JDBC and file system catalogs do alike: they make the next metadata themselves, from the metadata that was loaded.
 
 /** The metadata after a commit, or why there is none. */
-export function nextMetadata(table: LoadedTable, request: CommitRequest): TableMetadata | CommitResult {
+export async function nextMetadata(table: LoadedTable, request: CommitRequest): Promise<TableMetadata | CommitResult> {
   const { metadata, metadataLocation, identifier } = table
   try {
     assertWritable(metadata)
     checkRequirements(metadata, request.requirements)
     assertUnheld(metadata, request.updates)
-    return applyUpdates(metadata, request.updates, {
-      nowMs: Date.now(),
-      ...(metadataLocation !== undefined && { previousLocation: metadataLocation }),
-    })
+    const previous = metadataLocation === undefined ? {} : { previousLocation: metadataLocation }
+    return await inSlices(applyUpdatesSteps(metadata, request.updates, { nowMs: Date.now(), ...previous }))
   } catch (error) {
     if (!(error instanceof IcebergError)) throw error
     if (error.code === 'requirement_failed') {
@@ -38,12 +37,17 @@ export function nextMetadata(table: LoadedTable, request: CommitRequest): TableM
  * catalogs drop such refs without a word, and with them what somebody has just tagged to keep.
  */
 function assertUnheld(metadata: TableMetadata, updates: readonly MetadataUpdate[]): void {
-  const removed = new Set(updates.flatMap((u) => (u.action === 'remove-snapshots' ? u.snapshotIds : [])))
-  if (removed.size === 0) return
   const refs = new Map([...metadata.refs].map(([name, ref]) => [name, ref.snapshotId]))
   for (const update of updates) {
     if (update.action === 'remove-snapshot-ref') refs.delete(update.refName)
     if (update.action === 'set-snapshot-ref') refs.set(update.refName, update.ref.snapshotId)
+  }
+  // The other way round, a set of all snapshots that are removed would take long to make.
+  const held = new Set(refs.values())
+  const removed = new Set<bigint>()
+  for (const update of updates) {
+    if (update.action !== 'remove-snapshots') continue
+    for (const id of update.snapshotIds) if (held.has(id)) removed.add(id)
   }
   for (const [name, snapshotId] of refs) {
     if (!removed.has(snapshotId)) continue

@@ -4,7 +4,8 @@ import { ObjectReader } from '../json/object-reader.ts'
 import { partitionSpecToJson } from '../schema/partition-spec-json.ts'
 import { schemaToJson } from '../schema/schema-json.ts'
 import { sortOrderToJson } from '../schema/sort-order-json.ts'
-import { tableMetadataFromJson } from '../metadata/table-metadata-json.ts'
+import { inSlices } from '../json/steps.ts'
+import { tableMetadataSteps } from '../metadata/table-metadata-json.ts'
 import type { S3Options } from '../storage/s3-client.ts'
 import { RoutedStorage, type PrefixedProperties } from '../storage/storage-for.ts'
 import {
@@ -127,7 +128,7 @@ export class RestCatalog implements Catalog {
       this.#missing(identifier, refusal),
     )
     if (answer.status === 304 && known !== undefined) return known
-    return this.#loaded(identifier, answer)
+    return await this.#loaded(identifier, answer)
   }
 
   async createTable(identifier: TableIdentifier, table: NewTable): Promise<LoadedTable> {
@@ -157,7 +158,7 @@ export class RestCatalog implements Catalog {
       if (refusal.status === 409) return tableExists(this.name, identifier, refusal)
       return refusal.status === 404 ? namespaceNotFound(this.name, identifier.namespace, refusal) : undefined
     })
-    return this.#loaded(identifier, answer)
+    return await this.#loaded(identifier, answer)
   }
 
   async commit(table: LoadedTable, request: CommitRequest): Promise<CommitResult> {
@@ -173,17 +174,17 @@ export class RestCatalog implements Catalog {
     if (refused !== undefined) return refused
     try {
       const answer = await this.#http.send({ method: 'POST', path, body, headers: key })
-      return { outcome: 'applied', table: this.#committed(table, answer) }
+      return { outcome: 'applied', table: await this.#committed(table, answer) }
     } catch (error) {
       return commitFailure(this.name, identifier, error)
     }
   }
 
   /** The table after a commit; its answer has metadata only, so what the loaded one knew of the storage goes on. */
-  #committed(table: LoadedTable, answer: RestAnswer): LoadedTable {
+  async #committed(table: LoadedTable, answer: RestAnswer): Promise<LoadedTable> {
     try {
       const { identifier, storage, config } = table
-      return { ...this.#described(identifier, answer), identifier, storage, config }
+      return { ...(await this.#described(identifier, answer)), identifier, storage, config }
     } catch (cause) {
       // It was done, but what it came to cannot be read: the caller looks again.
       throw new RestSilence(`The answer to a commit to ${tableName(table.identifier)} is damaged.`, cause, false)
@@ -210,8 +211,8 @@ export class RestCatalog implements Catalog {
     })
   }
 
-  #loaded(identifier: TableIdentifier, answer: RestAnswer): LoadedTable {
-    const described = this.#described(identifier, answer)
+  async #loaded(identifier: TableIdentifier, answer: RestAnswer): Promise<LoadedTable> {
+    const described = await this.#described(identifier, answer)
     const prefixed = storageCredentials(answer.body)
     const properties = { ...this.config.properties, ...described.config }
     const { s3 } = this.#options
@@ -222,12 +223,12 @@ export class RestCatalog implements Catalog {
     return { identifier, storage, ...described }
   }
 
-  #described(identifier: TableIdentifier, { body, headers }: RestAnswer) {
+  async #described(identifier: TableIdentifier, { body, headers }: RestAnswer) {
     const what = `The answer about ${tableName(identifier)}`
     const reader = new ObjectReader(body, what)
     const etag = headers.get('etag')
     return {
-      metadata: tableMetadataFromJson(reader.raw('metadata') ?? null, what),
+      metadata: await inSlices(tableMetadataSteps(reader.raw('metadata') ?? null, what)),
       metadataLocation: reader.optionalString('metadata-location'),
       config: reader.optionalStrings('config') ?? {},
       ...(etag !== null && { etag }),

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { IcebergError, type IcebergErrorCode } from '../errors.ts'
 import { parseJson, stringifyJson, type Json } from '../json/json.ts'
+import { parseJsonSteps } from '../json/parse-steps.ts'
+import { inSlices } from '../json/steps.ts'
 import { isObject } from '../json/object-reader.ts'
 import { TokenSource, type RestAuth } from './rest-auth.ts'
 
@@ -143,7 +145,7 @@ export class RestHttp {
     if (answer.status === 304) return { status: 304, body: undefined, headers: answer.headers }
     if (!answer.ok) throw refusal(answer, text, what)
     try {
-      const json = text === '' ? undefined : parseJson(text, `The answer to ${what}`)
+      const json = text === '' ? undefined : await inSlices(parseJsonSteps(Buffer.from(text), `The answer to ${what}`))
       return { status: answer.status, body: json, headers: answer.headers }
     } catch (cause) {
       throw new RestSilence(

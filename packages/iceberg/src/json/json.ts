@@ -15,7 +15,8 @@ export interface JsonObject {
   [key: string]: Json
 }
 
-function parseNumber(text: string): number | bigint | NumberText {
+/** The value of a number by its text, without loss. */
+export function numberFromJson(text: string): number | bigint | NumberText {
   const number = Number(text)
   if (isInteger(text)) return Number.isSafeInteger(number) && !Object.is(number, -0) ? number : exactInteger(text)
   return String(number) === text ? number : new NumberText(text)
@@ -28,7 +29,7 @@ function exactInteger(text: string): bigint | NumberText {
 /** Parses JSON without loss: an integer beyond 2^53 is a bigint, any other number keeps its text. */
 export function parseJson(text: string, what = 'the text'): Json {
   try {
-    return parse(text, undefined, parseNumber) as Json
+    return parse(text, undefined, numberFromJson) as Json
   } catch (cause) {
     throw new IcebergError('json_invalid', `${what} is not JSON: ${(cause as Error).message}`, { cause })
   }
@@ -43,4 +44,20 @@ export function stringifyJson(value: unknown, indent?: number): string {
   const text = stringify(value, undefined, indent, numberTexts)
   if (text === undefined) throw new IcebergError('json_invalid', 'undefined cannot be written as JSON')
   return text
+}
+
+/** Writes what was read, or made of plain values, as `stringifyJson` does, but faster. */
+export function jsonText(value: Json): string {
+  if (typeof value === 'string') return JSON.stringify(value)
+  if (typeof value === 'bigint') return String(value)
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  if (value instanceof NumberText) return value.text
+  if (Array.isArray(value)) return `[${value.map(jsonText).join(',')}]`
+  let text = ''
+  for (const key in value) {
+    const member = value[key]
+    if (member === undefined) continue
+    text += `${text === '' ? '{' : ','}${JSON.stringify(key)}:${jsonText(member)}`
+  }
+  return text === '' ? '{}' : `${text}}`
 }

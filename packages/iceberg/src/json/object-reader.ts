@@ -1,5 +1,6 @@
 import { IcebergError } from '../errors.ts'
 import { type Json, type JsonObject, NumberText } from './json.ts'
+import type { Steps } from './steps.ts'
 
 /** Reads the members of a JSON object with their types checked, and remembers which were asked for. */
 export class ObjectReader {
@@ -51,6 +52,19 @@ export class ObjectReader {
     if (value === undefined) return undefined
     if (!Array.isArray(value)) throw this.#wrong(key, 'an array')
     return value.map((item, index) => read(item, `${this.#what}, ${key}[${index}]`))
+  }
+
+  /** The same in steps, for arrays that may be long. */
+  *optionalArraySteps<T>(key: string, read: (item: Json, what: string) => T): Steps<T[] | undefined> {
+    const value = this.raw(key)
+    if (value === undefined) return undefined
+    if (!Array.isArray(value)) throw this.#wrong(key, 'an array')
+    const items: T[] = []
+    for (const [index, item] of value.entries()) {
+      items.push(read(item, `${this.#what}, ${key}[${index}]`))
+      yield
+    }
+    return items
   }
 
   /** An object of strings, such as properties and summaries. Other scalars are taken as their text, as Java does. */

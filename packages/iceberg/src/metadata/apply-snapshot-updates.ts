@@ -1,4 +1,5 @@
 import { IcebergError } from '../errors.ts'
+import type { Steps } from '../json/steps.ts'
 import { type Draft, updateInvalid } from './draft.ts'
 import type { Snapshot, SnapshotRef } from './snapshot.ts'
 import { mainBranch, type SnapshotLogEntry } from './table-metadata.ts'
@@ -79,9 +80,10 @@ export function removeSnapshotRef(draft: Draft, name: string): void {
 }
 
 /** Removes snapshots with their statistics, and every ref to them: callers assert the refs they know. */
-export function removeSnapshots(draft: Draft, snapshotIds: readonly bigint[]): void {
+export function* removeSnapshots(draft: Draft, snapshotIds: readonly bigint[]): Steps<void> {
   const { next } = draft
-  const kept = inOrder(next.snapshots, snapshotIds) ?? withoutAny(next.snapshots, new Set(snapshotIds))
+  const kept = inOrder(next.snapshots, snapshotIds) ?? (yield* withoutMany(next.snapshots, snapshotIds))
+  yield
   if (kept.length === next.snapshots.length) return
   const held = [...next.statistics, ...next.partitionStatistics, ...next.refs.values()]
   const gone = new Set(held.map(({ snapshotId }) => snapshotId))
@@ -105,6 +107,25 @@ function inOrder(snapshots: readonly Snapshot[], ids: readonly bigint[]): Snapsh
   return at === ids.length ? kept : undefined
 }
 
+function* withoutMany(snapshots: readonly Snapshot[], ids: readonly bigint[]): Steps<Snapshot[]> {
+  const removed = yield* setOf(ids)
+  const kept: Snapshot[] = []
+  for (const snapshot of snapshots) {
+    if (!removed.has(snapshot.snapshotId)) kept.push(snapshot)
+    yield
+  }
+  return kept
+}
+
+function* setOf(ids: readonly bigint[]): Steps<Set<bigint>> {
+  const set = new Set<bigint>()
+  for (const id of ids) {
+    set.add(id)
+    yield
+  }
+  return set
+}
+
 function withoutAny<T extends { readonly snapshotId: bigint }>(items: readonly T[], ids: ReadonlySet<bigint>): T[] {
   return items.filter((item) => !ids.has(item.snapshotId))
 }
@@ -113,10 +134,10 @@ function withoutAny<T extends { readonly snapshotId: bigint }>(items: readonly T
  * The log of main after all updates. It must be a history without holes: an entry whose snapshot was removed takes
  * everything before it along.
  */
-export function trimSnapshotLog(draft: Draft): void {
+export function* trimSnapshotLog(draft: Draft): Steps<void> {
   const { next } = draft
   if (!draft.removedSnapshots && draft.passed.size === 0) return
-  const ids = new Set(next.snapshots.map((s) => s.snapshotId))
+  const ids = yield* setOf(next.snapshots.map((s) => s.snapshotId))
   let log: SnapshotLogEntry[] = []
   for (const entry of next.snapshotLog) {
     if (!ids.has(entry.snapshotId)) {
@@ -124,6 +145,7 @@ export function trimSnapshotLog(draft: Draft): void {
     } else if (!draft.passed.has(entry.snapshotId) || entry.snapshotId === next.currentSnapshotId) {
       log.push(entry)
     }
+    yield
   }
   next.snapshotLog = log
 }

@@ -1,4 +1,5 @@
 import { IcebergError } from '../errors.ts'
+import { atOnce, type Steps } from '../json/steps.ts'
 import { propertyOf, tableProperties } from '../properties.ts'
 import {
   addSchema,
@@ -35,6 +36,15 @@ export function applyUpdates(
   updates: readonly MetadataUpdate[],
   options: ApplyUpdatesOptions,
 ): TableMetadata {
+  return atOnce(applyUpdatesSteps(metadata, updates, options))
+}
+
+/** The same in steps: a table may have 100,000 snapshots. */
+export function* applyUpdatesSteps(
+  metadata: TableMetadata,
+  updates: readonly MetadataUpdate[],
+  options: ApplyUpdatesOptions,
+): Steps<TableMetadata> {
   if (updates.length === 0) return metadata
   const draft: Draft = {
     next: { ...metadata, lastUpdatedMs: Math.max(options.nowMs, metadata.lastUpdatedMs) },
@@ -43,9 +53,13 @@ export function applyUpdates(
     passed: new Set(),
     removedSnapshots: false,
   }
-  for (const update of joinedRemovals(updates)) applyUpdate(draft, update)
+  for (const update of joinedRemovals(updates)) {
+    if (update.action === 'remove-snapshots') yield* removeSnapshots(draft, update.snapshotIds)
+    else applyUpdate(draft, update)
+    yield
+  }
   checkDefaults(draft)
-  trimSnapshotLog(draft)
+  yield* trimSnapshotLog(draft)
   if (options.previousLocation !== undefined) {
     const entry = { timestampMs: metadata.lastUpdatedMs, metadataFile: options.previousLocation }
     draft.next.metadataLog = [...metadata.metadataLog, entry].slice(-metadataLogLength(draft.next.properties))
@@ -80,7 +94,7 @@ export function droppedMetadataFiles(previous: TableMetadata, next: TableMetadat
   return previous.metadataLog.map((entry) => entry.metadataFile).filter((file) => !kept.has(file))
 }
 
-function applyUpdate(draft: Draft, update: MetadataUpdate): void {
+function applyUpdate(draft: Draft, update: Exclude<MetadataUpdate, { action: 'remove-snapshots' }>): void {
   switch (update.action) {
     case 'add-schema':
       return addSchema(draft, update.schema)
@@ -104,8 +118,6 @@ function applyUpdate(draft: Draft, update: MetadataUpdate): void {
       return setSnapshotRef(draft, update.refName, update.ref)
     case 'remove-snapshot-ref':
       return removeSnapshotRef(draft, update.refName)
-    case 'remove-snapshots':
-      return removeSnapshots(draft, update.snapshotIds)
     default:
       return applyTableUpdate(draft, update)
   }

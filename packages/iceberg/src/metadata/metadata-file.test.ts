@@ -1,7 +1,13 @@
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { type JsonObject, parseJson, stringifyJson } from '../json/json.ts'
-import { metadataFileExtension, parseTableMetadata, serializeTableMetadata } from './metadata-file.ts'
+import {
+  encodeTableMetadata,
+  metadataFileExtension,
+  parseTableMetadata,
+  readTableMetadata,
+  serializeTableMetadata,
+} from './metadata-file.ts'
 import { currentSnapshot, type TableMetadata } from './table-metadata.ts'
 import { tableMetadataToJson } from './table-metadata-json.ts'
 import { assertWritable } from './validate.ts'
@@ -163,3 +169,17 @@ test('a table with an unknown transform is read, and must not be written', () =>
   expect(() => assertWritable(encrypted)).toThrow('is encrypted')
   expect(() => assertWritable(parseTableMetadata(stringifyJson(json)))).not.toThrow()
 })
+
+test.each([2, 3] as const)(
+  'a file of version %i is the same when it is read and written in slices',
+  async (version) => {
+    const metadata = parseTableMetadata(stringifyJson(full(version)))
+    const text = stringifyJson(tableMetadataToJson(metadata))
+    for (const name of ['v1.metadata.json', 'v1.gz.metadata.json']) {
+      const content = await encodeTableMetadata(metadata, name)
+      expect(await readTableMetadata(content, name)).toEqual(metadata)
+      expect(Buffer.compare(content, serializeTableMetadata(metadata, name))).toBe(0)
+    }
+    expect(Buffer.from(serializeTableMetadata(metadata, 'v1.metadata.json')).toString()).toBe(text)
+  },
+)

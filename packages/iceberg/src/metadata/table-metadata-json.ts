@@ -1,5 +1,6 @@
 import { IcebergError } from '../errors.ts'
-import type { Json, JsonObject } from '../json/json.ts'
+import { jsonText, stringifyJson, type Json, type JsonObject } from '../json/json.ts'
+import { atOnce, type Steps } from '../json/steps.ts'
 import { compact, defined, isObject, ObjectReader } from '../json/object-reader.ts'
 import type { PartitionSpec } from '../schema/partition-spec.ts'
 import {
@@ -25,6 +26,11 @@ import { checkTableMetadata } from './validate.ts'
 
 /** Reads table metadata from parsed JSON, checks it, and keeps what it does not know. */
 export function tableMetadataFromJson(json: Json | undefined, what = 'table metadata'): TableMetadata {
+  return atOnce(tableMetadataSteps(json, what))
+}
+
+/** The same in steps. */
+export function* tableMetadataSteps(json: Json | undefined, what: string): Steps<TableMetadata> {
   const r = new ObjectReader(json, what)
   const formatVersion = readFormatVersion(r, what)
   const keys = r.raw('encryption-keys')
@@ -33,6 +39,8 @@ export function tableMetadataFromJson(json: Json | undefined, what = 'table meta
   }
   const current = r.optionalLong('current-snapshot-id')
   const currentSnapshotId = current === undefined || current === -1n ? undefined : current
+  const snapshots = (yield* r.optionalArraySteps('snapshots', snapshotFromJson)) ?? []
+  const snapshotLog = (yield* r.optionalArraySteps('snapshot-log', snapshotLogEntry)) ?? []
   const metadata: TableMetadata = defined({
     formatVersion,
     tableUuid: formatVersion === 1 ? r.optionalString('table-uuid') : r.string('table-uuid'),
@@ -45,8 +53,8 @@ export function tableMetadataFromJson(json: Json | undefined, what = 'table meta
     ...readSortOrders(r, formatVersion),
     properties: r.optionalStrings('properties') ?? {},
     currentSnapshotId,
-    snapshots: r.optionalArray('snapshots', snapshotFromJson) ?? [],
-    snapshotLog: r.optionalArray('snapshot-log', snapshotLogEntry) ?? [],
+    snapshots,
+    snapshotLog,
     metadataLog: r.optionalArray('metadata-log', metadataLogEntry) ?? [],
     refs: readRefs(r, currentSnapshotId),
     statistics: r.optionalArray('statistics', statisticsFromJson) ?? [],
@@ -54,7 +62,7 @@ export function tableMetadataFromJson(json: Json | undefined, what = 'table meta
     nextRowId: formatVersion >= 3 ? r.long('next-row-id') : (r.raw('next-row-id'), 0n),
     ...r.unknown(),
   })
-  checkTableMetadata(metadata, what)
+  yield* checkTableMetadata(metadata, what)
   return metadata
 }
 
@@ -127,6 +135,33 @@ function metadataLogEntry(json: Json, what: string): TableMetadata['metadataLog'
   return { timestampMs: r.int('timestamp-ms'), metadataFile: r.string('metadata-file'), ...r.unknown() }
 }
 
+function snapshotLogEntryToJson(entry: TableMetadata['snapshotLog'][number]): JsonObject {
+  return compact({ 'timestamp-ms': entry.timestampMs, 'snapshot-id': entry.snapshotId, ...entry.unknownKeys })
+}
+
+/** The text of the JSON of table metadata, in pieces. */
+export function* tableMetadataText(metadata: TableMetadata): Generator<string> {
+  const rest = tableMetadataToJson({ ...metadata, snapshots: [], snapshotLog: [] })
+  let lead = '{'
+  for (const [key, value] of Object.entries(rest)) {
+    yield `${lead}${stringifyJson(key)}:`
+    if (key === 'snapshots') yield* arrayText(metadata.snapshots, snapshotToJson)
+    else if (key === 'snapshot-log') yield* arrayText(metadata.snapshotLog, snapshotLogEntryToJson)
+    else yield stringifyJson(value)
+    lead = ','
+  }
+  yield '}'
+}
+
+function* arrayText<T>(items: readonly T[], toJson: (item: T) => JsonObject): Generator<string> {
+  let lead = '['
+  for (const item of items) {
+    yield `${lead}${jsonText(toJson(item))}`
+    lead = ','
+  }
+  yield items.length === 0 ? '[]' : ']'
+}
+
 /** The JSON of table metadata, as its format version has it. */
 export function tableMetadataToJson(metadata: TableMetadata): JsonObject {
   const version = metadata.formatVersion
@@ -155,9 +190,7 @@ export function tableMetadataToJson(metadata: TableMetadata): JsonObject {
     snapshots: metadata.snapshots.map(snapshotToJson),
     statistics: metadata.statistics.map(statisticsToJson),
     'partition-statistics': metadata.partitionStatistics.map(partitionStatisticsToJson),
-    'snapshot-log': metadata.snapshotLog.map((entry) =>
-      compact({ 'timestamp-ms': entry.timestampMs, 'snapshot-id': entry.snapshotId, ...entry.unknownKeys }),
-    ),
+    'snapshot-log': metadata.snapshotLog.map(snapshotLogEntryToJson),
     'metadata-log': metadata.metadataLog.map((entry) =>
       compact({ 'timestamp-ms': entry.timestampMs, 'metadata-file': entry.metadataFile, ...entry.unknownKeys }),
     ),

@@ -1,4 +1,5 @@
 import { IcebergError } from '../errors.ts'
+import type { Steps } from '../json/steps.ts'
 import { propertyOf, tableProperties } from '../properties.ts'
 import { transformText } from '../schema/partition-spec.ts'
 import { childrenOf, fieldsById } from '../schema/schema.ts'
@@ -7,7 +8,7 @@ import { mainBranch, partitionSpecOf, type TableMetadata } from './table-metadat
 import type { Field } from '../schema/type.ts'
 
 /** Checks what must hold inside one metadata file; throws `metadata_invalid` naming the first thing that does not. */
-export function checkTableMetadata(metadata: TableMetadata, what: string): void {
+export function* checkTableMetadata(metadata: TableMetadata, what: string): Steps<void> {
   const fail = (message: string): never => {
     throw new IcebergError('metadata_invalid', `${what}: ${message}`)
   }
@@ -22,7 +23,7 @@ export function checkTableMetadata(metadata: TableMetadata, what: string): void 
     if (metadata.defaultSortOrderId !== 0) fail(`sort order ${metadata.defaultSortOrderId} is not among its orders`)
   }
   for (const schema of metadata.schemas) checkSchema(schema, fail)
-  checkSnapshots(metadata, fail)
+  yield* checkSnapshots(metadata, fail)
 }
 
 function checkSchema(schema: Schema, fail: (message: string) => never): void {
@@ -40,7 +41,7 @@ function checkSchema(schema: Schema, fail: (message: string) => never): void {
   visit(schema.fields)
 }
 
-function checkSnapshots(metadata: TableMetadata, fail: (message: string) => never): void {
+function* checkSnapshots(metadata: TableMetadata, fail: (message: string) => never): Steps<void> {
   const ids = new Set<bigint>()
   for (const snapshot of metadata.snapshots) {
     if (ids.has(snapshot.snapshotId)) fail(`snapshot ${snapshot.snapshotId} is listed twice`)
@@ -51,6 +52,7 @@ function checkSnapshots(metadata: TableMetadata, fail: (message: string) => neve
     if (snapshot.manifestList === undefined && snapshot.manifests === undefined) {
       fail(`snapshot ${snapshot.snapshotId} has neither a manifest list nor manifests`)
     }
+    yield
   }
   const main = metadata.refs.get(mainBranch)
   if (metadata.currentSnapshotId !== main?.snapshotId) {
