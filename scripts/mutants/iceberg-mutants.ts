@@ -310,8 +310,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'iceberg: a walk over all snapshots for each that is removed',
     file: `${iceberg}/src/metadata/apply-updates.ts`,
-    find: 'of joinedRemovals(updates)) applyUpdate',
-    replace: 'of updates) applyUpdate',
+    find: 'const update of joinedRemovals(updates)',
+    replace: 'const update of updates',
     tests: [manySnapshots],
   },
   {
@@ -348,6 +348,47 @@ export const mutants: readonly Mutant[] = [
     find: `if (bySequence) conditions.push('d."deleted.seq" < e.seq')`,
     replace: '',
     tests: [groups],
+  },
+  {
+    name: 'iceberg: deletes loaded while the data files hold the staging folder',
+    file: `${iceberg}/src/scan/table-reader.ts`,
+    find: 'const loaded = await this.#deletes.load(files)',
+    replace: `const first = await this.#openAll(files.map(({ file }) => file))
+    const loaded = await this.#deletes.load(files)
+    await first.staged.release()`,
+    tests: [groups],
+    by: 'are not held there together',
+  },
+  {
+    name: 'iceberg: a scan that stopped early still prepares files',
+    file: `${iceberg}/src/scan/rows.ts`,
+    find: 'if (!isRead) reader.stopPreparing()',
+    replace: '',
+    tests: [`${iceberg}/test/scan/read-ahead.test.ts`],
+    by: 'stops early waits for nothing',
+  },
+  {
+    name: 'iceberg: files are prepared beyond one whose deletes are not loaded',
+    file: `${iceberg}/src/scan/rows.ts`,
+    find: 'return positions.length + equality.length > 0',
+    replace: 'return positions.length + equality.length < 0',
+    tests: [`${iceberg}/test/scan/read-ahead.test.ts`],
+    by: 'holds one file at a time',
+  },
+  {
+    name: 'iceberg: long metadata is parsed without a turn for others',
+    file: `${iceberg}/src/json/steps.ts`,
+    find: 'if (performance.now() < until) continue',
+    replace: 'if (until > 0) continue',
+    tests: [`${iceberg}/src/json/parse-steps.test.ts`],
+    by: 'others have their turn',
+  },
+  {
+    name: 'iceberg: changes between snapshots with those of merged manifests',
+    file: `${iceberg}/src/snapshot/changes-between.ts`,
+    find: "entry.status !== 'existing' && entry.snapshotId === snapshotId",
+    replace: "entry.status !== 'existing'",
+    tests: [`${iceberg}/test/snapshot/changes-between.test.ts`],
   },
   {
     name: 'iceberg: positions of one file of a group deleted in all of them',
@@ -456,13 +497,5 @@ export const mutants: readonly Mutant[] = [
     replace: 'if (index >= 0) continue',
     tests: [joinedFiles],
     by: 'a file that is not read back as it was written is refused and removed',
-  },
-  {
-    name: 'iceberg: long metadata is parsed without a turn for others',
-    file: `${iceberg}/src/json/steps.ts`,
-    find: 'if (performance.now() < until) continue',
-    replace: 'if (until > 0) continue',
-    tests: [`${iceberg}/src/json/parse-steps.test.ts`],
-    by: 'others have their turn',
   },
 ]

@@ -13,19 +13,21 @@ export interface ReadManifestsOptions {
   readonly partitionOf: (specId: number) => readonly PartitionTypeField[]
   /** Also counts, sizes and bounds by column. */
   readonly statistics: boolean
+  /** Also entries that say that a file was deleted. Default: false. */
+  readonly deleted?: boolean
   /** Manifests that are fetched at the same time. Default 8. */
   readonly concurrency?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
 
 /**
- * The live entries of manifests, some at a time, in the order of the manifests. Several are fetched ahead and wait as
+ * The entries of manifests, some at a time, in the order of the manifests. Several are fetched ahead and wait as
  * they are; only one is decoded at a time, a part of a block at a time, so that memory does not grow with their length.
  */
 export async function* readManifests(
   storage: Storage,
   manifests: readonly ManifestFile[],
-  { partitionOf, statistics, concurrency = 8, signal }: ReadManifestsOptions,
+  { partitionOf, statistics, deleted = false, concurrency = 8, signal }: ReadManifestsOptions,
 ): AsyncGenerator<{ manifest: ManifestFile; entries: ManifestEntry[] }> {
   const fetched = mapOrdered(
     manifests,
@@ -38,7 +40,7 @@ export async function* readManifests(
   )
   for await (const { manifest, bytes } of fetched) {
     const partition = partitionOf(manifest.partitionSpecId)
-    for (const entries of manifestBatches(bytes, manifest, { statistics, partition })) {
+    for (const entries of manifestBatches(bytes, manifest, { statistics, deleted, partition })) {
       signal?.throwIfAborted()
       for (const { file } of entries) {
         if (file.keyMetadata === undefined) continue

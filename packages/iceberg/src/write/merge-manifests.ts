@@ -3,6 +3,7 @@ import type { NewManifestEntry } from '../manifests/write-manifest.ts'
 import { mapOrdered } from '../storage/ordered.ts'
 import { targetManifestBytes } from './new-manifests.ts'
 import type { PlannedManifest, SnapshotDraft } from './snapshot-work.ts'
+import { propertyOf, tableProperties } from '../properties.ts'
 
 /** Groups that are merged at the same time, and manifests of one that are read. */
 const parallelGroups = 2
@@ -19,12 +20,11 @@ export async function mergeManifests(
   manifests: readonly PlannedManifest[],
 ): Promise<PlannedManifest[]> {
   const { metadata } = draft.table
-  const { properties } = metadata
   const [first] = manifests
-  if (first === undefined || properties['commit.manifest-merge.enabled']?.toLowerCase() === 'false') {
+  if (first === undefined || !propertyOf(metadata, tableProperties.manifestMergeEnabled)) {
     return [...manifests]
   }
-  const minCount = Number(properties['commit.manifest.min-count-to-merge'] ?? 100)
+  const minCount = propertyOf(metadata, tableProperties.manifestMinCountToMerge)
   const specIds = [...new Set(manifests.map(({ manifest }) => manifest.partitionSpecId))].toSorted((a, b) => b - a)
   const bins = specIds.flatMap((specId) =>
     packedFromEnd(

@@ -5,9 +5,10 @@ import type { ManifestFile } from '../manifests/manifest-file.ts'
 import type { PartitionTypeField } from '../manifests/partition-type.ts'
 import { createManifestWriter, type NewManifestEntry } from '../manifests/write-manifest.ts'
 import { partitionSpecOf, schemaOf, type TableMetadata } from '../metadata/table-metadata.ts'
+import { propertyOf, tableProperties } from '../properties.ts'
 
 export function targetManifestBytes(metadata: TableMetadata): number {
-  return Number(metadata.properties['commit.manifest.target-size-bytes'] ?? 8 * 1024 * 1024)
+  return propertyOf(metadata, tableProperties.manifestTargetBytes)
 }
 
 /** A manifest with its bytes. */
@@ -79,7 +80,7 @@ function leastRowId(entries: readonly NewManifestEntry[]): bigint | undefined {
 }
 
 export function manifestCodec(metadata: TableMetadata): AvroCodec {
-  const codec = (metadata.properties['write.manifest.compression-codec'] ?? 'gzip').toLowerCase()
+  const codec = propertyOf(metadata, tableProperties.manifestCodec)
   if (codec === 'gzip') return 'deflate'
   if (codec === 'uncompressed' || codec === 'none') return 'null'
   throw new IcebergError(

@@ -19,6 +19,7 @@ import { measuredRowBytes, partSizes, rowsOfNextFile, targetFileBytes, type Part
 import { partitionPath } from '../manifests/partition-path.ts'
 import { router } from './route-rows.ts'
 import { rowSort, type RowSort } from './sort-rows.ts'
+import { propertyOf, tableProperties } from '../properties.ts'
 
 /** Rows to be written: in memory, or as they come. */
 export type Rows = Iterable<Row> | AsyncIterable<Row>
@@ -34,8 +35,8 @@ export interface WriteFilesOptions {
 export function assertCanWriteRows(table: LoadedTable, fields = schemaOf(table.metadata).fields): void {
   const { metadata } = table
   assertWritable(metadata)
-  const format = metadata.properties['write.format.default'] ?? 'parquet'
-  if (format.toLowerCase() !== 'parquet') {
+  const format = propertyOf(metadata, tableProperties.fileFormat)
+  if (format !== 'parquet') {
     throw new IcebergError(
       'metadata_unsupported',
       `${tableName(table.identifier)} wants its files as ${format} (write.format.default); only parquet can be written`,
