@@ -42,8 +42,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'http: a revoked token that is still good',
     file: `${server}/src/access/tokens.ts`,
-    find: '::text[]) and revoked_at is null',
-    replace: '::text[])',
+    find: '::text[]) and ${usable(t.now)}`',
+    replace: '::text[])`',
     tests: [api('access')],
   },
   {

@@ -1,8 +1,20 @@
+import { completion } from './completion/command.ts'
 import { config } from './config.ts'
 import { doctor } from './doctor/command.ts'
 import { drain } from './drain.ts'
-import { cancelJob, deleteJob, explainJob, jobEvents, listJobs, recoverJob, showJob } from './jobs/commands.ts'
+import { events } from './events.ts'
+import {
+  cancelJob,
+  deleteJob,
+  explainJob,
+  jobChildren,
+  jobEvents,
+  listJobs,
+  recoverJob,
+  showJob,
+} from './jobs/commands.ts'
 import { submit } from './jobs/submit.ts'
+import { operations } from './operations.ts'
 import { abortPipeline, showPipeline } from './pipelines.ts'
 import { migrate, serve, up, worker } from './service/commands.ts'
 import { deleteSchedule, listSchedules, pauseSchedule, resumeSchedule, setSchedule } from './schedules.ts'
@@ -24,6 +36,7 @@ export const commands: readonly Command[] = [
   recoverJob,
   jobEvents,
   explainJob,
+  jobChildren,
   showPipeline,
   abortPipeline,
   listSchedules,
@@ -31,6 +44,8 @@ export const commands: readonly Command[] = [
   pauseSchedule,
   resumeSchedule,
   deleteSchedule,
+  events,
+  operations,
   workers,
   drain,
   createToken,
@@ -38,4 +53,5 @@ export const commands: readonly Command[] = [
   revokeToken,
   doctor,
   config,
+  completion(() => commands),
 ]

@@ -1,6 +1,6 @@
 import { FencepostApiError, WaitTimeoutError } from '@fencepost/client'
 import type { FencepostError } from '@fencepost/engine'
-import type { ServerStartError } from '@fencepost/server'
+import type { ApiError, ServerStartError } from '@fencepost/server'
 import type { Exit } from './exit-codes.ts'
 
 /** What was typed, or configured, cannot be used. */
@@ -47,6 +47,10 @@ export function failureOf(error: unknown): Failure {
   if (error instanceof CommandError) return { exit: error.exit, code: error.code, message: error.message, details: {} }
   if (error instanceof FencepostApiError) return ofApi(error)
   if (isNamed<FencepostError>(error, 'FencepostError')) return ofEngine(error)
+  if (isNamed<ApiError>(error, 'ApiError')) {
+    const { code, message, details, status } = error
+    return { exit: exitOfStatus(status), code, message, details }
+  }
   if (isNamed<ServerStartError>(error, 'ServerStartError')) return ofServer(error)
   if (error instanceof WaitTimeoutError) {
     return { exit: 'unavailable', code: 'wait_timeout', message: error.message, details: { job_id: error.jobId } }

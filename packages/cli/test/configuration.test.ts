@@ -120,6 +120,13 @@ describe('secrets', () => {
     ['postgres://ada@db/jobs', 'postgres://ada@db/jobs'],
     ['http://127.0.0.1:8080', 'http://127.0.0.1:8080'],
     ['host=db password=secret', '********'],
+    ['postgres://ada:12/34@db/jobs', 'postgres://********'],
+    ['postgres://ada:12?34@db/jobs', 'postgres://********'],
+    ['postgres://ada:12#34@db/jobs', 'postgres://********'],
+    ['postgres://ada:se@cret@db/jobs', 'postgres://ada:********@db/jobs'],
+    ['postgres://ada:secret@one:1,two:2/jobs', '********'],
+    ['https://fp_secret@api.example.com/', 'https://********@api.example.com/'],
+    ['https://api.example.com/?access_token=secret', 'https://api.example.com/?access_token=********'],
   ])('of %s are masked', (url, masked) => {
     expect(maskUrl(url)).toBe(masked)
   })
@@ -128,6 +135,27 @@ describe('secrets', () => {
     expect(maskSecret(token)).toBe('fp_0123456789ab_********')
     expect(maskSecret('something else')).toBe('********')
   })
+})
+
+test.each([
+  ['jobs list --url http://ada:opensesame@127.0.0.1:1', /--url http:\/\/ada:\*+@.*holds a user or password/],
+  ['jobs list --url ftp://ada:opensesame@127.0.0.1:1', /not the address of a server/],
+  ['tokens list --database postgres://ada:1/opensesame@db/jobs', /not the URL of a Postgres.*percent/],
+  ['migrate --database db.example.com', /"?db.example.com"?, which is not the URL/],
+])('%s says what is wrong, and never the password', async (line, message) => {
+  const { code, stdout, stderr } = await bed.run(line.split(' '))
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+  expect(stderr).toMatch(message)
+  expect(stderr).not.toContain('opensesame')
+})
+
+test('a connection string of libpq is told from a URL', async () => {
+  const { code, stderr } = await bed.run(['migrate', '--status', '--database', 'host=db password=opensesame'])
+  expect({ code, stderr }).toEqual({
+    code: 2,
+    stderr: expect.stringMatching(/connection string of libpq.*postgres:\/\//),
+  })
+  expect(stderr).not.toContain('opensesame')
 })
 
 describe('a line that cannot be understood', () => {

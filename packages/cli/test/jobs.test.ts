@@ -101,7 +101,9 @@ describe('submit', () => {
   test('with --wait ends as the job ends', async () => {
     const completed = await fencepost('submit sample_flaky --payload {"failures":0} --wait')
     expect(completed.code).toBe(0)
-    expect(completed.stdout).toMatch(/job\.submitted.*job\.started.*job\.completed.*Status +completed/s)
+    expect(completed.stdout).toMatch(
+      /^Job [0-9a-f]{32} is submitted\.\n.*job\.submitted.*job\.started.*job\.completed.*Status +completed/s,
+    )
     const failed = await fencepost('submit sample_flaky --payload {"failures":1} --max-attempts 1 --wait')
     expect(failed).toMatchObject({ code: 1, stdout: expect.stringMatching(/job\.failed.*Status +failed/s) })
   })
@@ -116,7 +118,30 @@ describe('submit', () => {
   })
 })
 
+test('operations lists what the server takes jobs for', async () => {
+  const { lines } = await fencepost('operations --json')
+  expect(lines[0]).toMatchObject([{ name: 'sample_count', keys: 'caller' }, { name: 'sample_flaky' }, {}])
+  expect((await fencepost('operations')).stdout).toMatch(/OPERATION .*\nsample_count +default +3 /)
+})
+
+test('events prints the transitions of all jobs as they happen', async () => {
+  const running = bed.start(['events', '--follow', '--after', '0', '--json', '--url', url])
+  const { job_id: jobId } = await delayed()
+  await running.said(new RegExp(`${jobId}.*job\\.submitted`))
+  running.kill('SIGTERM')
+  await running.ended
+})
+
 describe('jobs', () => {
+  test('children lists the children of a job', async () => {
+    const { job_id: jobId } = await submit('sample_fan_out', { children: 3, step_ms: 0 })
+    await client.waitFor(jobId)
+    const children = only(z.array(jobSummary), (await fencepost(`jobs children ${jobId} --json`)).lines)
+    expect(children.map((one) => one.parent_job_id)).toEqual([jobId, jobId, jobId])
+    const page = await fencepost(`jobs children ${jobId} --status completed --limit 1 --json`)
+    expect(only(z.array(jobSummary), page.lines)).toHaveLength(1)
+  })
+
   test('list shows jobs newest first, filtered and by pages', async () => {
     const [older, newer] = [await delayed(), await delayed()]
     const all = await fencepost('jobs list --operation sample_count --status pending --limit 2 --json')

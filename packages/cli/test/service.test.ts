@@ -250,13 +250,16 @@ test('migrate brings a schema to this release, and says where it stands', async 
   expect(again.stdout).toBe(
     `Schema another is at version ${migrated?.latest}; this release works with ${migrated?.latest}.\n`,
   )
-  const refused = await onDatabase('tokens', 'list', '--schema', 'missing', '--no-migrate')
+  // A command that only reads does not migrate.
+  const refused = await onDatabase('tokens', 'list', '--schema', 'missing')
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('schema_missing') })
 })
 
 test('a token needs a name that can be kept', async () => {
   const refused = await onDatabase('tokens', 'create', 'a'.repeat(101))
   expect(refused).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('name') })
+  const first = await onDatabase('tokens', 'create', 'ada')
+  expect(first).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('--role admin') })
 })
 
 test('a job is watched over a restart of the server', async () => {
@@ -273,11 +276,14 @@ test('a job is watched over a restart of the server', async () => {
 })
 
 test('tokens are made, listed and revoked, and decide who may do what', async () => {
+  const root = createdToken.parse((await onDatabase('tokens', 'create', 'root', '--role', 'admin')).lines[0])
   const made = createdToken.parse((await onDatabase('tokens', 'create', 'ada', '--role', 'operator')).lines[0])
+  expect(await onDatabase('tokens', 'create', 'ada')).toMatchObject({ code: 5, stdout: '' })
   const viewer = (await bed.run(['tokens', 'create', 'bob', '--database', bed.database])).stdout.trim()
   const listed = await onDatabase('tokens', 'list')
   const tokens = z.array(token.strict()).parse(listed.lines[0])
   expect(tokens.map(({ name, role }) => [name, role])).toEqual([
+    ['root', 'admin'],
     ['ada', 'operator'],
     ['bob', 'viewer'],
   ])
@@ -296,6 +302,12 @@ test('tokens are made, listed and revoked, and decide who may do what', async ()
   expect((await onDatabase('tokens', 'revoke', made.token_id)).code).toBe(5)
   expect((await onDatabase('tokens', 'revoke', '0'.repeat(12))).code).toBe(4)
   expect((await jobs('jobs', 'list', '--token', made.token)).code).toBe(6)
+  const remotely = (...args: string[]) => jobs('tokens', ...args, '--remote', '--json', '--token', root.token)
+  const eve = createdToken.parse((await remotely('create', 'eve', '--expires-in-days', '1')).lines[0])
+  expect(eve).toMatchObject({ created_by: 'root', expires_at: expect.any(String) })
+  expect((await remotely('revoke', eve.token_id)).code).toBe(0)
+  expect((await remotely('list')).lines[0]).toHaveLength(4)
+  expect(await onDatabase('tokens', 'revoke', root.token_id)).toMatchObject({ code: 5 })
   running.kill('SIGTERM')
   expect((await running.ended).code).toBe(0)
 })

@@ -15,7 +15,7 @@ export const apiErrors = {
     meaning: 'The submission gives a lock, slot or dedup key that the operation makes itself, or takes from nobody.',
   },
   token_missing: { status: 401, meaning: 'The request carries no token, and tokens are in use.' },
-  token_invalid: { status: 401, meaning: 'The token is not known, or was revoked.' },
+  token_invalid: { status: 401, meaning: 'The token is not known, was revoked, or has expired.' },
   role_insufficient: { status: 403, meaning: 'The token has a role that may not do this.' },
   origin_refused: {
     status: 403,
@@ -37,6 +37,8 @@ export const apiErrors = {
   job_not_stale: { status: 409, meaning: 'The claim of the job is too young to be taken for stuck.' },
   job_waiting: { status: 409, meaning: 'The job waits for its children: no worker has it.' },
   nothing_to_abort: { status: 409, meaning: 'All jobs of the pipeline have ended.' },
+  token_name_taken: { status: 409, meaning: 'A token of this name is in use.' },
+  token_last_admin: { status: 409, meaning: 'It is the last token of an admin: make another one first.' },
   token_revoked: { status: 409, meaning: 'The token was already revoked.' },
   body_too_large: { status: 413, meaning: 'The body, or the payload in it, is larger than is allowed.' },
   media_type_unsupported: { status: 415, meaning: 'The body is of another type than application/json.' },

@@ -104,12 +104,17 @@ async function send<R extends Route>(
   } catch (error) {
     if (signal.aborted && !(signal.reason instanceof AnswerTimeoutError)) throw error
     throw new FencepostApiError(
-      { code: 'unreachable', message: `${connection.url} does not answer: ${reasonOf(error)}.`, status: 0 },
+      { code: 'unreachable', message: `${addressOf(connection.url)} does not answer: ${reasonOf(error)}.`, status: 0 },
       { cause: error },
     )
   }
   if (response.ok) return response
   throw await refusalOf(response)
+}
+
+/** The address as it may be shown: without a user and password. */
+function addressOf(url: string): string {
+  return url.replace(/^(\w+:\/\/)[^/?#]*@/, '$1')
 }
 
 function acceptOf({ answer }: Route): string {

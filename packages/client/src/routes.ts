@@ -305,7 +305,7 @@ export const routes = {
     body: newToken,
     status: 201,
     answer: createdToken,
-    errors: [],
+    errors: ['token_name_taken'],
   },
   revokeToken: {
     method: 'DELETE',
@@ -316,7 +316,7 @@ export const routes = {
     params: z.object({ token_id: z.string() }),
     status: 204,
     answer: null,
-    errors: ['token_not_found', 'token_revoked'],
+    errors: ['token_not_found', 'token_revoked', 'token_last_admin'],
   },
   healthz: {
     method: 'GET',

@@ -18,12 +18,24 @@ export const token = z.object({
   created_at: timestamp,
   created_by: z.string().nullable(),
   last_used_at: timestamp.nullable().describe('Written at most once a minute.'),
+  expires_at: timestamp.nullable().describe('From then on it is refused; null for one that does not expire.'),
   revoked_at: timestamp.nullable(),
   revoked_by: z.string().nullable(),
 })
 export type Token = z.output<typeof token>
 
-export const newToken = z.strictObject({ name: key.max(100), role })
+const tenYears = 315_360_000
+
+export const newToken = z.strictObject({
+  name: key.max(100).describe('One token in use has it.'),
+  role,
+  expires_in_seconds: z
+    .int()
+    .min(1)
+    .max(tenYears)
+    .optional()
+    .describe('How long it may be used; for ever if left out.'),
+})
 export type NewToken = z.input<typeof newToken>
 
 export const createdToken = token.extend({

@@ -1,4 +1,4 @@
-export { createToken, listTokens, revokeToken, type Revoked, type StoredToken } from './access/tokens.ts'
+export { countTokens, createToken, listTokens, revokeToken, type Revoked, type StoredToken } from './access/tokens.ts'
 export type { Application, JobFilter, JobJson, Presenter } from './application.ts'
 export { endpoint, type Answer, type Call, type Caller, type Endpoint } from './endpoint.ts'
 export { ApiError } from './error.ts'

@@ -99,6 +99,9 @@ export function tokenEndpoints(
         streams.revoked(params.token_id)
         return { body: undefined }
       }
+      if (answer?.why === 'last_admin') {
+        throw new ApiError('token_last_admin', 'This is the last token of an admin: make another one first.')
+      }
       if (answer?.why === 'already_revoked') throw new ApiError('token_revoked', 'The token was already revoked.')
       throw new ApiError('token_not_found', 'There is no such token.')
     }),

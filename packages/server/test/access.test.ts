@@ -144,6 +144,53 @@ describe('with tokens', () => {
     })
   })
 
+  test('the last admin cannot be revoked, also not by one who is being revoked', async () => {
+    const [first, second] = [await on.token('admin'), await on.token('admin')]
+    const idOf = (token: string) => token.slice(3, 15)
+    const answers = await Promise.all([
+      on.http('DELETE', `/tokens/${idOf(first)}`, { token: second }),
+      on.http('DELETE', `/tokens/${idOf(second)}`, { token: first }),
+    ])
+    // Whoever comes second is refused: as the last one, or because it is an admin no more.
+    expect(answers.filter(({ status }) => status === 204)).toHaveLength(1)
+    const left = (await listTokens(on.engine.database)).filter(({ revoked_at: at }) => at === null)
+    const [kept] = left
+    const token = idOf(first) === kept?.token_id ? first : second
+    expect(left).toHaveLength(1)
+    expect(await on.http('DELETE', `/tokens/${kept?.token_id}`, { token })).toMatchObject({ code: 'token_last_admin' })
+    expect((await on.http('GET', '/tokens', { token })).status).toBe(200)
+  })
+
+  test('one name is that of one token in use', async () => {
+    const token = await on.token('admin', 'root')
+    const make = () => on.http('POST', '/tokens', { token, body: { name: 'ci', role: 'viewer' } })
+    const made = (await make()).json as { token_id: string }
+    expect(await make()).toMatchObject({ status: 409, code: 'token_name_taken' })
+    await on.http('DELETE', `/tokens/${made.token_id}`, { token })
+    expect(await make()).toMatchObject({ status: 201 })
+  })
+
+  test('one that has expired is refused, ends its streams, and leaves its name to the next', async () => {
+    const admin = await on.token('admin')
+    const body = { name: 'ci', role: 'viewer', expires_in_seconds: 3600 }
+    const { token, expires_at: at } = (await on.http('POST', '/tokens', { token: admin, body })).json as {
+      token: string
+      expires_at: string
+    }
+    expect(at).toMatch(/Z$/)
+    expect((await on.http('GET', '/jobs', { token })).status).toBe(200)
+    const viewer = await view(on.url, '/events', { authorization: `Bearer ${token}` })
+    await on.bed.advance(3_600_001)
+    expect(await on.http('GET', '/jobs', { token })).toMatchObject({ status: 401, code: 'token_invalid' })
+    await viewer.ended
+    expect(viewer.received.at(-1)?.data).toEqual({ reason: 'token_revoked' })
+    expect((await on.http('POST', '/tokens', { token: admin, body })).status).toBe(201)
+    for (const seconds of [0, -1, 1.5, 1e12]) {
+      const answer = await on.http('POST', '/tokens', { token: admin, body: { ...body, expires_in_seconds: seconds } })
+      expect(answer).toMatchObject({ status: 400, code: 'request_invalid' })
+    }
+  })
+
   test('the last use is written at most once a minute', async () => {
     const token = await on.token('viewer')
     const used = async () => (await listTokens(on.engine.database))[0]?.last_used_at
@@ -182,7 +229,8 @@ describe('without tokens', () => {
 
   test('once all tokens are revoked nobody is let in', async () => {
     const { token_id: tokenId } = await createToken(on.engine.database, { name: 'a', role: 'admin' }, undefined)
-    await revokeToken(on.engine.database, tokenId, undefined)
+    expect(await revokeToken(on.engine.database, tokenId, undefined)).toEqual({ revoked: false, why: 'last_admin' })
+    await on.bed.query('update fencepost.tokens set revoked_at = now()')
     expect((await on.http('GET', '/jobs')).status).toBe(401)
   })
 

@@ -65,6 +65,8 @@ test('counts what has ended once, with how long it took and how long it waited',
     before + 6,
   )
   expect(await value('fencepost_queue_wait_seconds_count{queue="default",operation="failing"}')).toBe(1)
+  // The job that was cancelled before anybody claimed it has not waited for a claim.
+  expect(await value('fencepost_queue_wait_seconds_count{queue="default",operation="echo"}')).toBe(before + 6)
 })
 
 test('counts lost leases and what the fence kept out', async () => {

@@ -68,6 +68,8 @@ export interface HttpAnswer {
   code: string | undefined
 }
 
+let nthToken = 0
+
 export async function openServerBed(
   options: Partial<ServerOptions> = {},
   engineOptions: Partial<EngineOptions> = {},
@@ -96,7 +98,8 @@ export async function openServerBed(
     url: server.url,
     open,
     http: (method, path, init = {}) => http(init.url ?? server.url, method, path, init),
-    token: async (role, name = role) => (await createToken(engine.database, { name, role }, undefined)).token,
+    token: async (role, name = `${role} ${(nthToken += 1)}`) =>
+      (await createToken(engine.database, { name, role }, undefined)).token,
     runAll: async () => {
       for (;;) {
         const attempts = await engine.claim({ limit: 100 })

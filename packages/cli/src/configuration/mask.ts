@@ -1,5 +1,5 @@
 const hidden = '********'
-const secretParameters = /^(password|sslpassword|token|secret)$/i
+const secretParameters = /pass|pwd|token|secret|apikey|api_key|^auth/i
 
 /** Hides all of a secret but how it begins, which tells tokens apart. */
 export function maskSecret(secret: string): string {
@@ -11,8 +11,12 @@ export function maskSecret(secret: string): string {
 export function maskUrl(text: string): string {
   if (!URL.canParse(text)) return /password|@/i.test(text) ? hidden : text
   const url = new URL(text)
+  // A password with an unescaped / ? or # is read as a port, and the rest of it as a path: nothing of it can be trusted.
+  if (/@/.test(url.pathname + url.search + url.hash) && url.password === '') return `${url.protocol}//${hidden}`
   const secrets = [...new Set(url.searchParams.keys())].filter((name) => secretParameters.test(name))
-  if (url.password === '' && secrets.length === 0) return text
+  const isUserSecret = url.username !== '' && url.password === '' && /^https?:$/.test(url.protocol)
+  if (url.password === '' && secrets.length === 0 && !isUserSecret) return text
+  if (isUserSecret) url.username = hidden
   if (url.password !== '') url.password = hidden
   for (const name of secrets) url.searchParams.set(name, hidden)
   return url.href

@@ -89,7 +89,13 @@ export const jobEvents = command({
   options: {
     follow: { kind: 'boolean', description: 'Go on with live ones until the job has ended.' },
     after: { kind: 'text', placeholder: 'id', description: 'Only events after this one.' },
-    limit: { kind: 'integer', placeholder: 'number', description: 'At most so many, without --follow.', min: 1 },
+    limit: {
+      kind: 'integer',
+      placeholder: 'number',
+      description: 'At most so many, without --follow.',
+      min: 1,
+      max: 10_000,
+    },
   },
   settings: clientSettings,
   async run({ args, options, settings, output }) {
@@ -99,7 +105,12 @@ export const jobEvents = command({
     if (options.follow) {
       for await (const event of client.events(args.job_id, { after, giveUpAfterMs: 30_000 })) print(event)
     } else {
-      for (const event of await client.jobEvents(args.job_id, { after, limit })) print(event)
+      let left = limit ?? Number.POSITIVE_INFINITY
+      for await (const event of client.eachEvent(args.job_id, { after, limit })) {
+        print(event)
+        left -= 1
+        if (left === 0) break
+      }
     }
   },
 })
@@ -112,6 +123,22 @@ export const explainJob = command({
   async run({ args, settings, output }) {
     const explanation = await connect(settings).explainJob(args.job_id)
     output.answer(explanation, () => plainLines(explanation.message))
+  },
+})
+
+export const jobChildren = command({
+  name: 'jobs children',
+  summary: 'Lists the children of a job, newest first',
+  arguments: jobId,
+  options: {
+    status: { kind: 'text', choices: jobStatus.options, description: 'Only children in this state.' },
+    limit: { kind: 'integer', placeholder: 'number', description: 'At most so many.', min: 1, max: 1000, default: 20 },
+    after: { kind: 'text', placeholder: 'job_id', description: 'Only jobs submitted before this one: the next page.' },
+  },
+  settings: clientSettings,
+  async run({ args, options, settings, output }) {
+    const jobs = await connect(settings).jobChildren(args.job_id, options)
+    output.answer(jobs, () => describeJobs(jobs, output))
   },
 })
 

@@ -60,6 +60,8 @@ export const submit = command({
       pipeline_id: options.pipelineId,
     }
     const job = await client.submitJob(args.operation, submission, { idempotencyKey: options.idempotencyKey })
+    // At once: whoever waits may want to look at it from elsewhere, or stop waiting.
+    if (options.wait && !output.json) output.draw(`Job ${job.job_id} is submitted.\n`)
     if (options.wait) return exitOf(await watchJob(client, job.job_id, output))
     output.answer(job, () => `Job ${job.job_id} is submitted.`)
     return 'ok'

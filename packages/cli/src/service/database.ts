@@ -1,4 +1,6 @@
 import { openEmbeddedPostgres, openEngine, type Engine, type EngineOptions } from '@fencepost/engine'
+import { join } from 'node:path'
+import { UsageError } from '../failure.ts'
 import { maskUrl } from '../configuration/mask.ts'
 import type { Settings } from '../configuration/settings.ts'
 import type { Output } from '../output/output.ts'
@@ -9,16 +11,36 @@ export interface OpenedDatabase {
   /** How it is named to people: without its password. */
   name: string
   close: () => Promise<void>
+  /** For the embedded one: whether its server still runs, and where its log is. */
+  embedded?: { isRunning: () => boolean; log: string }
 }
 
 export async function openDatabase(
   { database, directory }: Settings<'database' | 'directory'>,
   output: Output,
 ): Promise<OpenedDatabase> {
+  if (database !== undefined) checkDatabaseUrl(database)
   if (database !== undefined) return { url: database, name: maskUrl(database), close: async () => {} }
   if (output.terminal) output.note(output.style('dim', `Starting the embedded Postgres in ${directory} …`))
   const embedded = await openEmbeddedPostgres({ directory })
-  return { url: embedded.url, name: `embedded Postgres in ${directory}`, close: () => embedded.close() }
+  return {
+    url: embedded.url,
+    name: `embedded Postgres in ${directory}`,
+    close: () => embedded.close(),
+    embedded: { isRunning: () => embedded.isRunning(), log: join(embedded.directory, 'server.log') },
+  }
+}
+
+function checkDatabaseUrl(database: string): void {
+  if (/^postgres(ql)?:\/\//.test(database) && URL.canParse(database)) return
+  const wanted = 'give a URL: postgres://user@host:5432/database'
+  if (/^\s*\w+\s*=/.test(database)) {
+    throw new UsageError(
+      `--database is a connection string of libpq (keyword=value), which is not understood; ${wanted}.`,
+    )
+  }
+  const percent = 'Characters such as / ? # @ in a password are written with a percent sign: %2F %3F %23 %40'
+  throw new UsageError(`--database is ${maskUrl(database)}, which is not the URL of a Postgres; ${wanted}. ${percent}.`)
 }
 
 export interface OpenedEngine {

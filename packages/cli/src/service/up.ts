@@ -2,6 +2,7 @@ import { stopOnSignals } from '@fencepost/engine'
 import { listTokens } from '@fencepost/server'
 import type { Output } from '../output/output.ts'
 import { openConfiguredEngine } from './database.ts'
+import { embeddedEnded } from './embedded-ended.ts'
 import { loadOperations } from './load-operations.ts'
 import { createLogger } from './logger.ts'
 import { orphaned } from './orphaned.ts'
@@ -17,10 +18,11 @@ export async function up(
   const logger = createLogger(output, settings.logLevel)
   // First of all: Ctrl-C during the start stops what has been started, too.
   const stop = stopOnSignals()
-  const signal = AbortSignal.any([stop.signal, orphaned(process.env)])
   const loaded = await loadOperations(settings.module ?? 'samples')
   const opened = await openConfiguredEngine(settings, output, { ...engineOptions(settings), ...loaded, logger })
   const { engine, database } = opened
+  const ended = embeddedEnded(database)
+  const signal = AbortSignal.any([stop.signal, orphaned(process.env), ended])
   try {
     const server = await openConfiguredServer(engine, settings, logger)
     try {
@@ -34,11 +36,12 @@ export async function up(
       }
       output.answer(running, () => welcome(running, output))
       signal.addEventListener('abort', () => {
-        output.note('Stopping. A second signal ends at once.')
+        if (!ended.aborted) output.note('Stopping. A second signal ends at once.')
         // Beside the worker, which gives jobs back in the end: this process must not live on for long after that.
         void server.close().catch(() => {})
       })
       await worked
+      ended.throwIfAborted()
     } finally {
       await server.close()
     }

@@ -6,6 +6,7 @@ import { openFolder, type Folder } from './folder.ts'
 import { lockFolder } from './folder-lock.ts'
 import { joinUsers } from './member.ts'
 import { ensureDatabase } from './own-database.ts'
+import { findServer } from './server.ts'
 import { checkSettings, type Settings } from './settings.ts'
 import { ensureServer, type StartOptions } from './start.ts'
 import { makeTemporary } from './temporary.ts'
@@ -30,6 +31,8 @@ export interface EmbeddedPostgres {
   readonly url: string
   /** The folder of the server. Its log is `server.log` there. */
   readonly directory: string
+  /** False once the server has ended by itself, or was killed. */
+  isRunning(): boolean
   /** Ends this use. The server stops when nobody, in this process or any other, uses it any more. */
   close(): Promise<void>
 }
@@ -45,7 +48,12 @@ export async function openEmbeddedPostgres(options: EmbeddedPostgresOptions = {}
     const member = joinUsers(folder, { temporary })
     try {
       const url = await openServer(folder, start)
-      return { url, directory: folder.path, close: () => member.leave() }
+      return {
+        url,
+        directory: folder.path,
+        isRunning: () => findServer(folder) !== undefined,
+        close: () => member.leave(),
+      }
     } catch (error) {
       await member.leave().catch(() => {}) // the first error is the one to hear about
       throw error

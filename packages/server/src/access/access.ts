@@ -73,7 +73,7 @@ export class Access {
     }
     const given = /^Bearer +(\S+) *$/i.exec(authorization)?.[1]
     const token = given === undefined ? undefined : await this.#tokens.find(given)
-    if (token === undefined) throw unauthorized('token_invalid', 'The token is not known, or was revoked.')
+    if (token === undefined) throw unauthorized('token_invalid', 'The token is not known, was revoked, or has expired.')
     return { name: token.name, role: token.role, tokenId: token.token_id }
   }
 }

@@ -1,6 +1,7 @@
 import type { DrainLevel } from '@fencepost/client'
 import type { Engine, Logger } from '@fencepost/engine'
-import { countDepth, type Depth } from './depth.ts'
+import { countDepth, withLabels, type Depth } from './depth.ts'
+import { QueueLabels } from './queue-labels.ts'
 import { Settled } from './settled.ts'
 import { metricsText, type Sample } from './text.ts'
 
@@ -27,6 +28,7 @@ export interface MeterOptions {
 export class Meter {
   readonly #options: MeterOptions
   readonly #settled: Settled
+  readonly #queues: QueueLabels
   readonly #requests = new Map<string, Sample>()
   readonly #timer: NodeJS.Timeout
   #depth: readonly Depth[] = []
@@ -40,7 +42,8 @@ export class Meter {
 
   constructor(options: MeterOptions) {
     this.#options = options
-    this.#settled = new Settled(options.engine.database)
+    this.#queues = new QueueLabels(options.engine.operations.map(({ queue }) => queue))
+    this.#settled = new Settled(options.engine.database, this.#queues)
     this.#timer = setInterval(() => this.#tick(), options.metricsMs)
     this.#tick()
   }
@@ -104,7 +107,7 @@ export class Meter {
 
   async #count(): Promise<void> {
     const startedAt = performance.now()
-    this.#depth = await countDepth(this.#options.engine.database)
+    this.#depth = withLabels(await countDepth(this.#options.engine.database), this.#queues)
     this.#depthAt = performance.now()
     this.#countAfter = this.#depthAt + (this.#depthAt - startedAt) * restPerCount
   }

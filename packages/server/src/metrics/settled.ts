@@ -2,6 +2,7 @@ import { sql, type EngineDatabase } from '@fencepost/engine'
 import { Horizon } from '../events/horizon.ts'
 import { readSnapshot } from '../events/read.ts'
 import { Histogram } from './histogram.ts'
+import type { QueueLabels } from './queue-labels.ts'
 import type { Sample } from './text.ts'
 
 const bounds = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 21_600]
@@ -18,12 +19,14 @@ export class Settled {
   readonly #database: EngineDatabase
   readonly #horizon = new Horizon({ settleMs: 1_000, markEveryMs: 0 })
   readonly #jobs = new Map<string, Sample>()
+  readonly #queues: QueueLabels
   #staleWritebacks = 0
   #leaseExpiries = 0
   #upTo: bigint | undefined
 
-  constructor(database: EngineDatabase) {
+  constructor(database: EngineDatabase, queues: QueueLabels) {
     this.#database = database
+    this.#queues = queues
   }
 
   get jobs(): readonly Sample[] {
@@ -72,7 +75,9 @@ export class Settled {
         ),
         measured as (
           select queue, operation, status, extract(epoch from completed_at - started_at)::double precision as took,
-                 greatest(extract(epoch from locked_at - run_after), 0)::double precision as waited
+                 -- greatest() passes over nulls: a job that was never claimed would have waited 0 seconds
+                 case when locked_at is not null then greatest(extract(epoch from locked_at - run_after), 0) end
+                   ::double precision as waited
             from ended
         )
         select queue, operation, status as outcome, width_bucket(took, ${bounds}::double precision[]) as took_bucket,
@@ -105,7 +110,8 @@ export class Settled {
     const sample = this.#jobs.get(key) ?? { labels: { operation, outcome }, value: 0 }
     this.#jobs.set(key, { ...sample, value: sample.value + count })
     if (took !== null) this.duration.add({ operation, outcome }, took, count, sums.took ?? 0)
-    if (waited !== null) this.wait.add({ queue, operation }, waited, count, sums.waited ?? 0)
+    if (waited !== null)
+      this.wait.add({ queue: this.#queues.labelOf(queue), operation }, waited, count, sums.waited ?? 0)
   }
 }
 
