@@ -271,10 +271,12 @@ table tokens (
   last_used_at timestamp with time zone,
   revoked_at timestamp with time zone,
   revoked_by text,
+  expires_at timestamp with time zone,
   constraint tokens_hash CHECK (octet_length(hash) = 32),
   constraint tokens_pkey PRIMARY KEY (token_id),
   constraint tokens_role CHECK (role = ANY (ARRAY['viewer'::text, 'operator'::text, 'admin'::text]))
 );
+CREATE UNIQUE INDEX tokens_name ON fencepost.tokens USING btree (name) WHERE (revoked_at IS NULL);
 CREATE UNIQUE INDEX tokens_pkey ON fencepost.tokens USING btree (token_id);
 
 table workers (
