@@ -139,6 +139,7 @@ function serviceCalls(ask: Ask) {
     readyz: (more?: CallOptions) => ask(routes.readyz, {}, more),
     metrics: (more?: CallOptions) => ask(routes.metrics, {}, more),
     openapi: (more?: CallOptions) => ask(routes.openapi, {}, more),
+    root: (more?: CallOptions) => ask(routes.root, {}, more),
     docs: (more?: CallOptions) => ask(routes.docs, {}, more),
   }
 }

@@ -359,6 +359,16 @@ export const routes = {
     answer: z.looseObject({ openapi: z.string() }),
     errors: [],
   },
+  root: {
+    method: 'GET',
+    path: '/',
+    summary: 'A page for whoever opens the address in a browser',
+    tag: 'service',
+    role: 'public',
+    status: 200,
+    answer: { mediaType: 'text/html; charset=utf-8' },
+    errors: [],
+  },
   docs: {
     method: 'GET',
     path: '/docs',

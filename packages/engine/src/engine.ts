@@ -93,6 +93,12 @@ export class Engine {
     return this.#context.database
   }
 
+  /** How many connections its pool has, and how many statements wait for one. */
+  connections(): { total: number; idle: number; waiting: number } {
+    const { totalCount, idleCount, waitingCount } = this.#context.database.pool
+    return { total: totalCount, idle: idleCount, waiting: waitingCount }
+  }
+
   /** The operations it was opened with. */
   get operations(): readonly Operation[] {
     return [...this.#context.operations.values()]

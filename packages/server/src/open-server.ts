@@ -58,8 +58,8 @@ export async function openServer(options: ServerOptions): Promise<Server> {
     { access, rateLimit, closing: () => state.closing },
     checked,
   )
-  app.addHook('onResponse', async ({ method, routeOptions }, { statusCode }) => {
-    meter.answered(method, routeOptions.url ?? 'unknown', statusCode)
+  app.addHook('onResponse', async ({ method, routeOptions }, { statusCode, elapsedTime }) => {
+    meter.answered(method, routeOptions.url ?? 'unknown', statusCode, elapsedTime / 1000)
   })
   try {
     await app.listen({ host, port })
@@ -77,7 +77,7 @@ export async function openServer(options: ServerOptions): Promise<Server> {
   let closed: Promise<void> | undefined
   const { port: bound } = app.server.address() as AddressInfo
   return {
-    url: `http://${host.includes(':') ? `[${host}]` : host}:${bound}`,
+    url: `${checked.tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${bound}`,
     port: bound,
     close: () => {
       state.closing = true
@@ -97,7 +97,7 @@ function endpointsOf(options: CheckedServerOptions, access: Access, live: Live, 
   const endpoints = [
     ...jobEndpoints(engine, jobs, pages, present, applications),
     ...eventEndpoints(engine, jobs, live, options),
-    submitEndpoint(engine, jobs, present),
+    submitEndpoint(engine, jobs, present, options.logger),
     ...scheduleEndpoints(engine),
     ...serviceEndpoints(engine, pages),
     ...tokenEndpoints(engine, access, live.streams),

@@ -41,6 +41,10 @@ export interface ServerOptions {
    * the caller itself wrote into the header is never believed.
    */
   trustProxy?: false | number | readonly string[]
+  /** The certificate and key to serve HTTPS with, in PEM; HTTP if left out. */
+  tls?: { cert: string | Buffer; key: string | Buffer } | undefined
+  /** Log a line for every request; denied ones, and changes of tokens and drain, are logged in any case. */
+  accessLog?: boolean
   /** How often viewers of events are told that the connection lives. */
   pingMs?: number
   /** How often new events are looked for while somebody views, beside being told of them. */
@@ -57,7 +61,7 @@ export interface ServerOptions {
   logger?: Logger
 }
 
-export type CheckedServerOptions = Required<ServerOptions>
+export type CheckedServerOptions = Required<Omit<ServerOptions, 'tls'>> & Pick<ServerOptions, 'tls'>
 
 export const serverDefaults = {
   host: '127.0.0.1',
@@ -75,6 +79,7 @@ export const serverDefaults = {
   headersTimeoutMs: 10_000,
   idleTimeoutMs: 60_000,
   trustProxy: false,
+  accessLog: false,
   pingMs: 15_000,
   eventPollMs: 50,
   sweepMs: 5_000,

@@ -396,6 +396,7 @@ describe('the service', () => {
   test('describes itself', async () => {
     expect((await ask(routes.openapi)).json).toMatchObject({ openapi: '3.1.0' })
     expect((await ask(routes.docs)).text).toContain('/jobs/{job_id}/cancel')
+    expect((await ask(routes.root)).text).toContain('href="docs"')
   })
 })
 

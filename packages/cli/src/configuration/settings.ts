@@ -76,6 +76,24 @@ export const settings = {
       'Behind proxies: how many a request passes, or their addresses (10.0.0.0/8). Callers are then told apart by X-Forwarded-For.',
     env: ['FENCEPOST_TRUST_PROXY'],
   },
+  tlsCert: {
+    kind: 'text',
+    placeholder: 'path',
+    description: 'The certificate, and its chain, to serve HTTPS with; a PEM file.',
+    env: ['FENCEPOST_TLS_CERT'],
+  },
+  tlsKey: {
+    kind: 'text',
+    placeholder: 'path',
+    description: 'The private key of the certificate; a PEM file.',
+    env: ['FENCEPOST_TLS_KEY'],
+  },
+  accessLog: {
+    kind: 'boolean',
+    description: 'Log a line for every request.',
+    env: ['FENCEPOST_ACCESS_LOG'],
+    default: false,
+  },
   maxBodyBytes: {
     kind: 'integer',
     placeholder: 'bytes',

@@ -1,22 +1,42 @@
 import type { Engine, EngineOptions, Logger, WorkOptions } from '@fencepost/engine'
-import { openServer, type Server } from '@fencepost/server'
+import { readFileSync } from 'node:fs'
+import { openServer, type Server, type ServerOptions } from '@fencepost/server'
+import { UsageError } from '../failure.ts'
 import type { EngineSettings, ServerSettings, WorkerSettings } from './settings.ts'
 
 /** A server with the settings that were configured. */
 export async function openConfiguredServer(engine: Engine, settings: ServerSettings, logger: Logger): Promise<Server> {
-  const { host, port, corsOrigins, trustProxy, maxBodyBytes, rateLimitPerSecond } = settings
+  const { host, port, corsOrigins, trustProxy, maxBodyBytes, rateLimitPerSecond, accessLog } = settings
   return openServer({
     engine,
     logger,
     host,
     port,
     trustProxy: trustProxyOf(trustProxy),
+    tls: tlsOf(settings),
+    accessLog,
     maxBodyBytes,
     rateLimitPerSecond,
     // As the server has it by default: twice of what a second allows.
     rateLimitBurst: 2 * rateLimitPerSecond,
     ...(corsOrigins === undefined ? {} : { corsOrigins }),
   })
+}
+
+function tlsOf({ tlsCert, tlsKey }: ServerSettings): ServerOptions['tls'] {
+  if (tlsCert === undefined && tlsKey === undefined) return undefined
+  if (tlsCert === undefined || tlsKey === undefined) {
+    throw new UsageError('HTTPS needs both a certificate and its key: give --tls-cert and --tls-key.')
+  }
+  return { cert: readPem(tlsCert, '--tls-cert'), key: readPem(tlsKey, '--tls-key') }
+}
+
+function readPem(path: string, flag: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new UsageError(`${flag} cannot be read: ${(error as Error).message}.`, { cause: error })
+  }
 }
 
 function trustProxyOf(proxies: readonly string[] | undefined): false | number | readonly string[] {

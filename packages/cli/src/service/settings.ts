@@ -9,6 +9,9 @@ export const serverSettings = [
   'port',
   'corsOrigins',
   'trustProxy',
+  'tlsCert',
+  'tlsKey',
+  'accessLog',
   'maxBodyBytes',
   'rateLimitPerSecond',
 ] as const

@@ -3,6 +3,7 @@ import { Lookup, type EngineDatabase } from '@fencepost/engine'
 import type { FastifyRequest } from 'fastify'
 import type { Caller } from '../endpoint.ts'
 import { ApiError } from '../error.ts'
+import { rememberCaller } from './callers.ts'
 import { RememberedCallers } from './remembered-callers.ts'
 import { checkLoopbackName, proxyHeaderOf } from './origin.ts'
 import { countTokens, findTokens, type StoredToken } from './tokens.ts'
@@ -36,11 +37,15 @@ export class Access {
 
   /** The caller, or a refusal. */
   async admit(request: FastifyRequest, { role, whenAway }: Route): Promise<Caller> {
-    if (role === 'public') return nobody
+    if (role === 'public') {
+      rememberCaller(request, nobody)
+      return nobody
+    }
     const caller =
       whenAway === 'remembered'
         ? await this.#remembered.identify(request, () => this.#identify(request))
         : await this.#identify(request)
+    rememberCaller(request, caller)
     if (allows(caller.role, role)) return caller
     throw new ApiError('role_insufficient', `This takes the role ${role}; the token has the role ${caller.role}.`, {
       details: { needed: role, role: caller.role },

@@ -22,7 +22,7 @@ export function checkOrigin(request: FastifyRequest, reply: FastifyReply, option
     void reply.header('access-control-allow-origin', origin)
     void reply.header(
       'access-control-expose-headers',
-      'location, retry-after, idempotency-replayed, next-after, x-request-id',
+      'location, retry-after, idempotency-replayed, next-after, etag, x-request-id',
     )
     return
   }
@@ -51,7 +51,8 @@ export function proxyHeaderOf({ headers }: Pick<FastifyRequest, 'headers'>): str
 /** The headers that answer a browser's question whether it may send a request. */
 export const preflightHeaders = {
   'access-control-allow-methods': 'GET, POST, PUT, DELETE',
-  'access-control-allow-headers': 'authorization, content-type, idempotency-key, last-event-id',
+  'access-control-allow-headers':
+    'authorization, content-type, idempotency-key, last-event-id, traceparent, x-request-id',
   'access-control-max-age': '600',
 }
 

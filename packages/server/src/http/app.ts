@@ -2,13 +2,16 @@ import { randomUUID } from 'node:crypto'
 import { routes, type Route } from '@fencepost/client'
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Access } from '../access/access.ts'
+import { callerOf } from '../access/callers.ts'
 import { checkOrigin, preflightHeaders } from '../access/origin.ts'
 import type { RateLimit } from '../access/rate-limit.ts'
-import type { Answer, Caller, Endpoint } from '../endpoint.ts'
+import type { Caller, Endpoint } from '../endpoint.ts'
 import { ApiError } from '../error.ts'
 import type { CheckedServerOptions } from '../options.ts'
+import { givenRequestId, logAccess } from './access-log.ts'
 import { parseJsonBody } from './json-body.ts'
 import { refuse, refuseConnection } from './refuse.ts'
+import { send } from './send.ts'
 import { validate } from './validate.ts'
 
 /** What the requests of one server share. */
@@ -36,15 +39,11 @@ export function createApp(endpoints: readonly Endpoint[], gate: Gate, options: C
     bodyLimit: options.maxBodyBytes,
     requestTimeout: options.requestTimeoutMs,
     connectionTimeout: options.idleTimeoutMs,
-    http: {
-      maxHeaderSize: options.maxHeaderBytes,
-      headersTimeout: options.headersTimeoutMs,
-      connectionsCheckingInterval: 1_000,
-    },
+    ...transportOf(options),
     trustProxy: trustedProxies(options),
     return503OnClosing: false,
     forceCloseConnections: 'idle',
-    genReqId: () => randomUUID(),
+    genReqId: ({ headers }) => givenRequestId(headers['x-request-id']) ?? randomUUID(),
     clientErrorHandler: refuseConnection,
     frameworkErrors: (error, request, reply) => refuse(error, request, reply as FastifyReply, logger),
     routerOptions: { maxParamLength: 1_024, ignoreTrailingSlash: false },
@@ -75,8 +74,22 @@ export function createApp(endpoints: readonly Endpoint[], gate: Gate, options: C
     if (gate.closing()) void reply.header('connection', 'close')
     done(null, payload)
   })
+  logAccess(app, logger, options)
   for (const endpoint of endpoints) register(app, endpoint, gate)
   return app
+}
+
+/** Plain HTTP, or TLS with a certificate of its own. */
+function transportOf({ tls, maxHeaderBytes, headersTimeoutMs }: CheckedServerOptions) {
+  const http = {
+    maxHeaderSize: maxHeaderBytes,
+    headersTimeout: headersTimeoutMs,
+    connectionsCheckingInterval: 1_000,
+  }
+  // The types of Fastify tell servers apart by their transport; nothing here does.
+  return tls === undefined
+    ? { http }
+    : ({ https: { minVersion: 'TLSv1.2', ...tls, ...http } } as unknown as { http: typeof http })
 }
 
 /** Which addresses of X-Forwarded-For, counted from this server's side, are those of proxies. */
@@ -88,7 +101,6 @@ function trustedProxies({
 }
 
 function register(app: FastifyInstance, { route, handle }: Endpoint, gate: Gate): void {
-  const callers = new WeakMap<FastifyRequest, Caller>()
   app.route({
     method: route.method,
     url: route.path.replace(/\{(\w+)\}/g, ':$1'),
@@ -96,27 +108,18 @@ function register(app: FastifyInstance, { route, handle }: Endpoint, gate: Gate)
     onRequest: async (request) => {
       const caller = await gate.access.admit(request, route)
       if (caller.tokenId !== undefined) gate.rateLimit.take(`token ${caller.tokenId}`)
-      callers.set(request, caller)
     },
     handler: async (request, reply) => {
       const checked = validate(route, request)
-      const caller = callers.get(request) as Caller // set above, or the request has not come so far
+      const caller = callerOf(request) as Caller // set above, or the request has not come so far
       const answer = await handle({ ...checked, caller, request } as Parameters<typeof handle>[0])
       if ('stream' in answer) {
         await answer.stream(reply)
         return reply
       }
-      return send(route, answer, reply)
+      return send(route, answer, request, reply)
     },
   })
-}
-
-function send(route: Route, answer: Exclude<Answer, { stream: unknown }>, reply: FastifyReply): FastifyReply {
-  void reply.code(route.status).headers(answer.headers ?? {})
-  if (route.answer === null) return reply.send()
-  if ('json' in answer) return reply.type('application/json; charset=utf-8').send(answer.json)
-  if ('mediaType' in route.answer) return reply.type(route.answer.mediaType).send(answer.body)
-  return reply.type('application/json; charset=utf-8').send(JSON.stringify(answer.body))
 }
 
 async function answerUnknown(

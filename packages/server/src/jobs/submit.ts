@@ -1,15 +1,19 @@
 import { routes, type Job as JobAnswer, type Submission } from '@fencepost/client'
-import type { CallerClient, Engine, Submitted, SubmitOptions } from '@fencepost/engine'
+import type { CallerClient, Engine, Logger, Submitted, SubmitOptions } from '@fencepost/engine'
 import type { Presenter } from '../application.ts'
 import { endpoint, type Endpoint } from '../endpoint.ts'
 import { ApiError } from '../error.ts'
+import { aboutRequest } from '../http/access-log.ts'
 import { once, requestHash } from './idempotency.ts'
 import { retryAfter } from './endpoints.ts'
 import type { JobReader } from './job-reader.ts'
 
 /** Submitting over HTTP, with or without an Idempotency-Key. */
-export function submitEndpoint(engine: Engine, jobs: JobReader, present: Presenter): Endpoint {
+export function submitEndpoint(engine: Engine, jobs: JobReader, present: Presenter, logger: Logger): Endpoint {
   return endpoint(routes.submitJob, async ({ params, body, caller, request }) => {
+    // The one line that has both: a request, or its trace, is followed to its job and back.
+    const joined = (jobId: string) =>
+      logger.info({ ...aboutRequest(request), job_id: jobId, operation: params.name }, 'job_submitted')
     const operation = engine.operations.find(({ name }) => name === params.name)
     if (operation === undefined) {
       const name = JSON.stringify(params.name.slice(0, 64))
@@ -28,6 +32,7 @@ export function submitEndpoint(engine: Engine, jobs: JobReader, present: Present
     const key = idempotencyKey(request.headers['idempotency-key'])
     if (key === undefined) {
       const jobId = accepted(await engine.submit(operation, payload, options))
+      joined(jobId)
       return accept(await show(jobId))
     }
     const { answer, replayed } = await once(
@@ -40,6 +45,7 @@ export function submitEndpoint(engine: Engine, jobs: JobReader, present: Present
     )
     if (replayed) return accept(answer, { 'idempotency-replayed': 'true' })
     engine.wake(answer.queue)
+    joined(answer.job_id)
     return accept(answer)
   })
 }

@@ -1,6 +1,8 @@
 import type { DrainLevel } from '@fencepost/client'
 import type { Engine, Logger } from '@fencepost/engine'
 import { countDepth, withLabels, type Depth } from './depth.ts'
+import { Histogram } from './histogram.ts'
+import { ProcessMeter } from './process.ts'
 import { QueueLabels } from './queue-labels.ts'
 import { Settled } from './settled.ts'
 import { metricsText, type Sample } from './text.ts'
@@ -15,6 +17,7 @@ import { metricsText, type Sample } from './text.ts'
 const idleAfterMs = 600_000
 const restPerCount = 50
 const firstLookMs = 2_000
+const durationBounds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const drainLevels: readonly DrainLevel[] = ['off', 'submissions', 'all']
 
 export interface MeterOptions {
@@ -30,6 +33,8 @@ export class Meter {
   readonly #settled: Settled
   readonly #queues: QueueLabels
   readonly #requests = new Map<string, Sample>()
+  readonly #durations = new Histogram(durationBounds)
+  readonly #process: ProcessMeter
   readonly #timer: NodeJS.Timeout
   #depth: readonly Depth[] = []
   #workers = { alive: 0, lost: 0 }
@@ -43,13 +48,16 @@ export class Meter {
   constructor(options: MeterOptions) {
     this.#options = options
     this.#queues = new QueueLabels(options.engine.operations.map(({ queue }) => queue))
+    this.#process = new ProcessMeter(options.engine)
     this.#settled = new Settled(options.engine.database, this.#queues)
     this.#timer = setInterval(() => this.#tick(), options.metricsMs)
     this.#tick()
   }
 
   /** A request was answered. */
-  answered(method: string, route: string, status: number): void {
+  answered(method: string, route: string, status: number, seconds: number): void {
+    const bucket = durationBounds.filter((bound) => seconds > bound).length
+    this.#durations.add({ method, route }, bucket, 1, seconds)
     const key = `${method} ${route} ${status}`
     const sample = this.#requests.get(key) ?? { labels: { method, route, status: String(status) }, value: 0 }
     this.#requests.set(key, { ...sample, value: sample.value + 1 })
@@ -77,6 +85,7 @@ export class Meter {
 
   async close(): Promise<void> {
     clearInterval(this.#timer)
+    this.#process.close()
     await this.#reading
   }
 
@@ -139,8 +148,8 @@ export class Meter {
       fencepost_database_up: one(this.#up),
       fencepost_http_requests_total: [...this.#requests.values()],
       fencepost_http_streams: one(this.#options.streams()),
-      process_start_time_seconds: one(Math.round(Date.now() / 1000 - process.uptime())),
-      process_resident_memory_bytes: one(process.memoryUsage.rss()),
+      fencepost_http_request_duration_seconds: this.#durations.samples(),
+      ...this.#process.samples(),
     }
   }
 }

@@ -21,7 +21,18 @@ export const metricTable = {
   fencepost_metrics_age_seconds: { type: 'gauge', help: 'How old the numbers of jobs are.' },
   fencepost_database_up: { type: 'gauge', help: '1 when the numbers could be read the last time it was tried.' },
   fencepost_http_requests_total: { type: 'counter', help: 'Requests that this server has answered.' },
+  fencepost_http_request_duration_seconds: {
+    type: 'histogram',
+    help: 'How long requests took to be answered; streams are left out.',
+  },
   fencepost_http_streams: { type: 'gauge', help: 'Streams of events that are open.' },
+  fencepost_pool_connections: { type: 'gauge', help: 'Connections of this process to Postgres, idle or in use.' },
+  fencepost_pool_waiting: { type: 'gauge', help: 'Statements that wait for a connection.' },
+  nodejs_eventloop_lag_seconds: {
+    type: 'gauge',
+    help: 'How late the event loop was since the last scrape: mean, 99th percentile and most.',
+  },
+  process_cpu_seconds_total: { type: 'counter', help: 'Processor time that this process has used.' },
   process_start_time_seconds: { type: 'gauge', help: 'When this process started.' },
   process_resident_memory_bytes: { type: 'gauge', help: 'Memory that this process holds.' },
 } as const

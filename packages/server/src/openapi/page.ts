@@ -106,3 +106,17 @@ function table(head: readonly string[], rows: readonly (readonly (string | numbe
 function escape(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 }
+
+/** What is here, for somebody who has only the address. Links are relative: a proxy may put a path in front. */
+export function rootPage(version: string): string {
+  const links = [
+    ['docs', 'the API as a page to read'],
+    ['openapi.json', 'the API as an OpenAPI document'],
+    ['healthz', 'whether the process answers'],
+    ['readyz', 'whether the database can be used'],
+    ['metrics', 'metrics in the text format of Prometheus (needs a token where there are any)'],
+  ].map(([path, what]) => `<li><a href="${path}">/${path}</a>: ${what}</li>`)
+  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Fencepost</title></head><body>
+<h1>Fencepost ${escape(version)}</h1><p>This is an HTTP API for background jobs.</p><ul>${links.join('')}</ul></body></html>
+`
+}
