@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { createClient, createdToken, token } from '@fencepost/client'
@@ -276,9 +278,8 @@ test('a job is watched over a restart of the server', async () => {
 })
 
 test('tokens are made, listed and revoked, and decide who may do what', async () => {
-  const root = createdToken.parse((await onDatabase('tokens', 'create', 'root', '--role', 'admin')).lines[0])
+  await onDatabase('tokens', 'create', 'root', '--role', 'admin')
   const made = createdToken.parse((await onDatabase('tokens', 'create', 'ada', '--role', 'operator')).lines[0])
-  expect(await onDatabase('tokens', 'create', 'ada')).toMatchObject({ code: 5, stdout: '' })
   const viewer = (await bed.run(['tokens', 'create', 'bob', '--database', bed.database])).stdout.trim()
   const listed = await onDatabase('tokens', 'list')
   const tokens = z.array(token.strict()).parse(listed.lines[0])
@@ -302,12 +303,29 @@ test('tokens are made, listed and revoked, and decide who may do what', async ()
   expect((await onDatabase('tokens', 'revoke', made.token_id)).code).toBe(5)
   expect((await onDatabase('tokens', 'revoke', '0'.repeat(12))).code).toBe(4)
   expect((await jobs('jobs', 'list', '--token', made.token)).code).toBe(6)
-  const remotely = (...args: string[]) => jobs('tokens', ...args, '--remote', '--json', '--token', root.token)
-  const eve = createdToken.parse((await remotely('create', 'eve', '--expires-in-days', '1')).lines[0])
-  expect(eve).toMatchObject({ created_by: 'root', expires_at: expect.any(String) })
-  expect((await remotely('revoke', eve.token_id)).code).toBe(0)
-  expect((await remotely('list')).lines[0]).toHaveLength(4)
-  expect(await onDatabase('tokens', 'revoke', root.token_id)).toMatchObject({ code: 5 })
   running.kill('SIGTERM')
   expect((await running.ended).code).toBe(0)
 })
+
+test('tokens are administered over the API, and the last admin stays', async () => {
+  const { url, client } = await bed.up()
+  const root = await client.createToken({ name: 'root', role: 'admin' })
+  const remotely = (...args: string[]) =>
+    bed.run(['tokens', ...args, '--remote', '--json', '--url', url], { env: { FENCEPOST_TOKEN: root.token } })
+  const eve = createdToken.parse((await remotely('create', 'eve', '--expires-in-days', '1')).lines[0])
+  expect(eve).toMatchObject({ created_by: 'root', expires_at: expect.any(String) })
+  expect((await remotely('create', 'eve')).code).toBe(5)
+  expect((await remotely('revoke', eve.token_id)).code).toBe(0)
+  expect((await remotely('list')).lines[0]).toHaveLength(2)
+  expect(await onDatabase('tokens', 'revoke', root.token_id)).toMatchObject({ code: 5 })
+})
+
+test('up ends with a message when its embedded Postgres has ended', async () => {
+  const running = bed.start(['up', '--port', '0', '--directory', 'killed', '--json'])
+  await running.line()
+  const [pid] = readFileSync(join(bed.directory, 'killed/data/postmaster.pid'), 'utf8').split('\n')
+  process.kill(Number(pid), 'SIGKILL')
+  const { code, stderr } = await running.ended
+  expect(code).toBe(7)
+  expect(stderr).toMatch(/embedded_ended.*embedded Postgres in killed has ended.*server\.log/)
+}, 60_000)
