@@ -143,14 +143,17 @@ test.each([
   ['tokens list --database postgres://ada:1/opensesame@db/jobs', /not the URL of a Postgres.*percent/],
   ['migrate --database db.example.com', /"?db.example.com"?, which is not the URL/],
 ])('%s says what is wrong, and never the password', async (line, message) => {
-  const { code, stdout, stderr } = await bed.run(line.split(' '))
+  const config = bed.write('unused.json', '{}')
+  const { code, stdout, stderr } = await bed.run([...line.split(' '), '--config', config])
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
   expect(stderr).toMatch(message)
   expect(stderr).not.toContain('opensesame')
 })
 
 test('a connection string of libpq is told from a URL', async () => {
-  const { code, stderr } = await bed.run(['migrate', '--status', '--database', 'host=db password=opensesame'])
+  const config = bed.write('unused.json', '{}')
+  const database = 'host=db password=opensesame'
+  const { code, stderr } = await bed.run(['migrate', '--status', '--database', database, '--config', config])
   expect({ code, stderr }).toEqual({
     code: 2,
     stderr: expect.stringMatching(/connection string of libpq.*postgres:\/\//),

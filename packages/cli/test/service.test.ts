@@ -305,7 +305,7 @@ test('tokens are made, listed and revoked, and decide who may do what', async ()
   expect((await jobs('jobs', 'list', '--token', made.token)).code).toBe(6)
   running.kill('SIGTERM')
   expect((await running.ended).code).toBe(0)
-})
+}, 90_000)
 
 test('tokens are administered over the API, and the last admin stays', async () => {
   const { url, client } = await bed.up()

@@ -1,5 +1,6 @@
 import { routes, type Job as JobAnswer, type Submission } from '@fencepost/client'
 import type { CallerClient, Engine, Logger, Submitted, SubmitOptions } from '@fencepost/engine'
+import type { FastifyRequest } from 'fastify'
 import type { Presenter } from '../application.ts'
 import { endpoint, type Endpoint } from '../endpoint.ts'
 import { ApiError } from '../error.ts'
@@ -11,9 +12,7 @@ import type { JobReader } from './job-reader.ts'
 /** Submitting over HTTP, with or without an Idempotency-Key. */
 export function submitEndpoint(engine: Engine, jobs: JobReader, present: Presenter, logger: Logger): Endpoint {
   return endpoint(routes.submitJob, async ({ params, body, caller, request }) => {
-    // The one line that has both: a request, or its trace, is followed to its job and back.
-    const joined = (jobId: string) =>
-      logger.info({ ...aboutRequest(request), job_id: jobId, operation: params.name }, 'job_submitted')
+    const joined = (jobId: string) => logSubmission(logger, request, { job_id: jobId, operation: params.name })
     const operation = engine.operations.find(({ name }) => name === params.name)
     if (operation === undefined) {
       const name = JSON.stringify(params.name.slice(0, 64))
@@ -48,6 +47,15 @@ export function submitEndpoint(engine: Engine, jobs: JobReader, present: Present
     joined(answer.job_id)
     return accept(answer)
   })
+}
+
+// The one line that has both: a request, or its trace, is followed to its job and back. Whoever sends neither gets no line
+// for each job, unless debugging.
+function logSubmission(logger: Logger, request: FastifyRequest, job: Record<string, unknown>): void {
+  const { 'x-request-id': requestId, traceparent } = request.headers
+  const line = { ...aboutRequest(request), ...job }
+  if (requestId === undefined && traceparent === undefined) logger.debug?.(line, 'job_submitted')
+  else logger.info(line, 'job_submitted')
 }
 
 function accept(body: JobAnswer, headers: Record<string, string> = {}) {
