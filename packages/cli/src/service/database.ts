@@ -32,7 +32,9 @@ export async function openDatabase(
 }
 
 function checkDatabaseUrl(database: string): void {
-  if (/^postgres(ql)?:\/\//.test(database) && URL.canParse(database)) return
+  // With an unescaped / in the password, the rest of it and the host are read as the name of the database.
+  const url = /^postgres(ql)?:\/\//.test(database) && URL.canParse(database) ? new URL(database) : undefined
+  if (url !== undefined && !/@/.test(url.pathname + url.hash)) return
   const wanted = 'give a URL: postgres://user@host:5432/database'
   if (/^\s*\w+\s*=/.test(database)) {
     throw new UsageError(
