@@ -303,11 +303,12 @@ export class Table {
 
   async #commit(
     build: (table: LoadedTable, attempt: number) => Promise<BuiltCommit | undefined>,
-    { guard, signal, pause }: ChangeOptions,
+    { guard, inTransaction, signal, pause }: ChangeOptions,
   ): Promise<BuiltCommit | undefined> {
     const outcome = await commitTable(this.#catalog, this.#loaded.identifier, build, {
       tableUuid: this.metadata.tableUuid,
       ...(guard !== undefined && { guard }),
+      ...(inTransaction !== undefined && { inTransaction }),
       ...(signal !== undefined && { signal }),
       ...(pause !== undefined && { pause }),
     })
@@ -323,6 +324,7 @@ export class Table {
 
 function refOptions({
   guard: _guard,
+  inTransaction: _inTransaction,
   signal: _signal,
   pause: _pause,
   ...rest

@@ -27,11 +27,20 @@ export interface LoadedTable {
   readonly etag?: string
 }
 
+/** A client of Postgres inside a transaction: for statements only, it ends elsewhere. */
+export type TransactionClient = Pick<pg.ClientBase, 'query'>
+
+/**
+ * Runs work in a transaction of its own, such as an attempt's, and returns when that is committed. When the work throws,
+ * it rolls back and throws too.
+ */
+export type InTransaction = <T>(work: (client: TransactionClient) => Promise<T>) => Promise<T>
+
 /**
  * Looks once more whether a commit may be made, in its transaction where the catalog has one (`transaction` is then the
  * client it runs on), and immediately before it otherwise. To refuse it throws: nothing is changed then.
  */
-export type Guard = (context: { transaction?: pg.ClientBase }) => Promise<void>
+export type Guard = (context: { transaction?: TransactionClient }) => Promise<void>
 
 export interface CommitRequest {
   readonly requirements: readonly MetadataRequirement[]
@@ -43,7 +52,13 @@ export interface CommitRequest {
    * JDBC only: a client with an open transaction of the caller, which the commit becomes a part of. It is applied when
    * the caller commits; when the caller rolls back, the new metadata file is left over.
    */
-  readonly transaction?: pg.ClientBase
+  readonly transaction?: TransactionClient
+  /**
+   * JDBC only: runs the guard and the swap in a transaction that the caller begins and ends, so that what is written or
+   * checked there and the commit are one. It must be in the catalog's database. What becomes of it is found out under
+   * the row's lock, and the new metadata file is removed when it was rolled back.
+   */
+  readonly inTransaction?: InTransaction
 }
 
 /** What became of a commit. Only `not_applied` says that its files are not needed. */
@@ -157,11 +172,20 @@ export function conflict(
   return { outcome: 'not_applied', why: 'conflict', error }
 }
 
+/** Refuses a request that only a catalog in Postgres can carry out. */
+export function assertNoTransaction(kind: string, { transaction, inTransaction }: CommitRequest): void {
+  if (transaction === undefined && inTransaction === undefined) return
+  throw new IcebergError(
+    'catalog_unsupported',
+    `A ${kind} catalog cannot take part in a transaction of Postgres. Give a guard: it is asked immediately before.`,
+  )
+}
+
 /** The guard's own verdict: undefined to go on. */
 export async function askGuard(
   identifier: TableIdentifier,
   guard: Guard | undefined,
-  transaction?: pg.ClientBase,
+  transaction?: TransactionClient,
 ): Promise<CommitResult | undefined> {
   try {
     await guard?.(transaction === undefined ? {} : { transaction })

@@ -8,6 +8,7 @@ import { RoutedStorage } from '../storage/storage-for.ts'
 import type { FolderStorage } from '../storage/storage.ts'
 import {
   askGuard,
+  assertNoTransaction,
   conflict,
   namespaceExists,
   namespaceNotEmpty,
@@ -129,7 +130,7 @@ export class HadoopCatalog implements Catalog {
 
   async commit(table: LoadedTable, request: CommitRequest): Promise<CommitResult> {
     this.#assertWritable()
-    if (request.transaction !== undefined) throw this.#unsupported('cannot take part in a transaction')
+    assertNoTransaction('file system', request)
     const { identifier, metadata, metadataLocation = '' } = table
     const next = await nextMetadata(table, request)
     if (isResult(next)) return next

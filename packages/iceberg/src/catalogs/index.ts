@@ -4,10 +4,12 @@ export {
   type CommitRequest,
   type CommitResult,
   type Guard,
+  type InTransaction,
   type LoadedTable,
   type Namespace,
   type NewTable,
   type TableIdentifier,
+  type TransactionClient,
 } from './catalog.ts'
 export { HadoopCatalog, type HadoopCatalogOptions } from './hadoop-catalog.ts'
 export { JdbcCatalog, type JdbcCatalogOptions } from './jdbc-catalog.ts'

@@ -18,7 +18,7 @@ import {
   type NewTable,
   type TableIdentifier,
 } from './catalog.ts'
-import { swapAlone, swapInside, type Swap } from './jdbc-commit.ts'
+import { swapAlone, swapIn, swapInside, type Swap, type Swapped } from './jdbc-commit.ts'
 import { JdbcNamespaces } from './jdbc-namespaces.ts'
 import { checkedName, createRelations, defaultLocation, layoutOf, query, type JdbcLayout } from './jdbc-tables.ts'
 import { deleteDropped, isResult, nextMetadata, nextMetadataLocation } from './next-metadata.ts'
@@ -163,10 +163,7 @@ export class JdbcCatalog implements Catalog {
     const row = [this.name, namespace, name] as const
     const swap: Swap = { identifier, row, layout: this.layout, from: metadataLocation, to }
     const { transaction } = request
-    const result =
-      transaction === undefined
-        ? await swapAlone(this.#pool, this.#storage, swap, request.guard)
-        : await swapInside(transaction, swap, request.guard)
+    const result = await this.#swap(swap, request)
     if (result.outcome === 'not_applied') {
       await this.#storage.delete([to]).catch(() => {})
       return { ...result, final: true }
@@ -175,6 +172,12 @@ export class JdbcCatalog implements Catalog {
     // In the caller's transaction it may still be taken back.
     if (transaction === undefined) await deleteDropped(this.#storage, metadata, next)
     return { outcome: 'applied', table: this.#loaded(identifier, next, to) }
+  }
+
+  #swap(swap: Swap, { transaction, inTransaction, guard }: CommitRequest): Promise<Swapped> {
+    if (transaction !== undefined) return swapInside(transaction, swap, guard)
+    if (inTransaction !== undefined) return swapIn(inTransaction, this.#pool, this.#storage, swap, guard)
+    return swapAlone(this.#pool, this.#storage, swap, guard)
   }
 
   async dropTable(identifier: TableIdentifier, { purge = false }: { purge?: boolean } = {}): Promise<void> {

@@ -2,7 +2,16 @@ import type pg from 'pg'
 import { IcebergError } from '../errors.ts'
 import { readTableMetadata } from '../metadata/metadata-file.ts'
 import type { Storage } from '../storage/storage.ts'
-import { askGuard, conflict, tableName, type CommitResult, type Guard, type TableIdentifier } from './catalog.ts'
+import {
+  askGuard,
+  conflict,
+  tableName,
+  type CommitResult,
+  type Guard,
+  type InTransaction,
+  type TableIdentifier,
+  type TransactionClient,
+} from './catalog.ts'
 import { isRefusal, type JdbcLayout } from './jdbc-tables.ts'
 
 // A commit is one UPDATE that compares and swaps the location of the metadata file, in a transaction with the guard:
@@ -20,7 +29,7 @@ export interface Swap {
 
 const lookForMs = 10_000
 
-type Swapped = Exclude<CommitResult, { outcome: 'applied' }> | { outcome: 'swapped' }
+export type Swapped = Exclude<CommitResult, { outcome: 'applied' }> | { outcome: 'swapped' }
 
 /** Swaps in a transaction of its own, with the guard inside. */
 export async function swapAlone(
@@ -68,7 +77,7 @@ async function swapOn(client: pg.PoolClient, swap: Swap, guard: Guard | undefine
 }
 
 /** Swaps in a transaction of the caller's, which nothing was applied in when a statement fails. */
-export async function swapInside(client: pg.ClientBase, swap: Swap, guard: Guard | undefined): Promise<Swapped> {
+export async function swapInside(client: TransactionClient, swap: Swap, guard: Guard | undefined): Promise<Swapped> {
   try {
     return await swapWithin(client, swap, guard)
   } catch (error) {
@@ -76,8 +85,54 @@ export async function swapInside(client: pg.ClientBase, swap: Swap, guard: Guard
   }
 }
 
+/** Thrown inside a transaction of the caller's, so that it is rolled back. */
+class NotSwapped extends Error {
+  readonly result: Swapped
+
+  constructor(result: Exclude<Swapped, { outcome: 'swapped' }>) {
+    super(result.error.message, { cause: result.error })
+    this.result = result
+  }
+}
+
+/**
+ * Swaps in a transaction that `run` begins and ends. Only what `run` says after the swap is doubted: a commit whose answer
+ * was lost, or a rollback. A `run` that tries its work again may have committed an earlier try.
+ */
+export async function swapIn(
+  run: InTransaction,
+  pool: pg.Pool,
+  storage: Storage,
+  swap: Swap,
+  guard: Guard | undefined,
+): Promise<Swapped> {
+  let hasBegun = false
+  let hasSwapped = false
+  try {
+    await run(async (client) => {
+      hasBegun = true
+      const result = await swapWithin(client, swap, guard)
+      if (result.outcome !== 'swapped') throw new NotSwapped(result)
+      hasSwapped = true
+    })
+    return hasSwapped ? { outcome: 'swapped' } : refusedBegin(swap, new Error('its work was not called'))
+  } catch (error) {
+    if (hasSwapped) return lookAgain(pool, storage, swap, error)
+    if (!hasBegun) return refusedBegin(swap, error)
+    return error instanceof NotSwapped ? error.result : refusedBy(swap, error)
+  }
+}
+
+/** The transaction was refused, for a fence that is lost for one: as if a guard had refused. */
+function refusedBegin(swap: Swap, cause: unknown): Swapped {
+  const table = tableName(swap.identifier)
+  const message = `The transaction of a commit to ${table} was not begun: ${(cause as Error).message}`
+  const error = new IcebergError('commit_refused', message, { details: { table }, cause })
+  return { outcome: 'not_applied', why: 'refused', error }
+}
+
 /** Swaps in the transaction that the client is in. */
-async function swapWithin(client: pg.ClientBase, swap: Swap, guard: Guard | undefined): Promise<Swapped> {
+async function swapWithin(client: TransactionClient, swap: Swap, guard: Guard | undefined): Promise<Swapped> {
   const refused = await askGuard(swap.identifier, guard, client)
   if (refused !== undefined && refused.outcome !== 'applied') return refused
   const onlyTables = swap.layout === 'V1' ? `and (iceberg_type = 'TABLE' or iceberg_type is null)` : ''
@@ -114,7 +169,7 @@ function explained(swap: Swap, error: unknown, what: string): IcebergError {
 async function lookAgain(pool: pg.Pool, storage: Storage, swap: Swap, cause: unknown): Promise<Swapped> {
   const error = new IcebergError(
     'commit_unknown',
-    `The connection broke while a commit to ${tableName(swap.identifier)} was ending.`,
+    `Whether the transaction of a commit to ${tableName(swap.identifier)} was committed is not known.`,
     { details: { table: tableName(swap.identifier), metadataLocation: swap.to }, cause },
   )
   try {

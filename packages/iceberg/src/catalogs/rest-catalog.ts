@@ -10,6 +10,7 @@ import type { S3Options } from '../storage/s3-client.ts'
 import { RoutedStorage, type PrefixedProperties } from '../storage/storage-for.ts'
 import {
   askGuard,
+  assertNoTransaction,
   namespaceExists,
   namespaceNotEmpty,
   namespaceNotFound,
@@ -163,9 +164,7 @@ export class RestCatalog implements Catalog {
 
   async commit(table: LoadedTable, request: CommitRequest): Promise<CommitResult> {
     const { identifier } = table
-    if (request.transaction !== undefined) {
-      throw new IcebergError('catalog_unsupported', 'A REST catalog cannot take part in a transaction of Postgres.')
-    }
+    assertNoTransaction('REST', request)
     const path = this.config.tablePath(identifier)
     const body = commitBody(identifier, request, this.#options.bulkRemoval ?? false)
     const remembers = this.config.properties['idempotency-key-lifetime'] !== undefined

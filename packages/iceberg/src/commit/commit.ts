@@ -43,6 +43,8 @@ export type BuildCommit = (table: LoadedTable, attempt: number) => Promise<Built
 
 export interface CommitOptions {
   readonly guard?: CommitRequest['guard']
+  /** JDBC only: the transaction that every try is committed in, with the guard. */
+  readonly inTransaction?: CommitRequest['inTransaction']
   /** Ends the tries, and the search for one of unknown outcome. A request that is under way is waited for. */
   readonly signal?: AbortSignal
   /** Of a table that was just loaded, to spare loading it again for the first try. */
@@ -142,8 +144,14 @@ class Tries {
     const built = await this.#build(table, this.#attempts)
     if (built === undefined) return this.#notApplied('nothing_to_do')
     const { requirements, updates } = built
-    const { guard } = this.#options
-    const request = { requirements, updates, idempotencyKey: uuidV7(), ...(guard !== undefined && { guard }) }
+    const { guard, inTransaction } = this.#options
+    const request = {
+      requirements,
+      updates,
+      idempotencyKey: uuidV7(),
+      ...(guard !== undefined && { guard }),
+      ...(inTransaction !== undefined && { inTransaction }),
+    }
     const sent = this.#sent.add(table, built, request)
     const result = await this.#send(table, request)
     if (result.outcome === 'unknown') return this.#resolve(sent, result.error)

@@ -20,12 +20,12 @@ interface Folder {
   readonly path: string
 }
 
-/** The files below a folder of this machine; none when it is not there. `explained` makes an error of what Node throws. */
+/** The files below a folder of this machine, in pages; none when it is not there. `explained` makes an error of what Node throws. */
 export async function* listFolder(
   root: Folder,
   explained: (location: string, error: unknown) => Error,
   signal: AbortSignal | undefined,
-): AsyncGenerator<ListedFile> {
+): AsyncGenerator<ListedFile[], void> {
   const reading: { folder: Folder; entries: Promise<Dirent[]> }[] = []
   const waiting: Folder[] = [root]
   const refill = (): void => {
@@ -41,16 +41,15 @@ export async function* listFolder(
   try {
     for (refill(); reading.length > 0; refill()) {
       const { folder, entries } = reading.shift() as (typeof reading)[number]
-      const files: Folder[] = []
+      const files: string[] = []
       for (const entry of await within(signal, () => entries)) {
-        const inside = { location: `${folder.location}/${entry.name}`, path: `${folder.path}/${entry.name}` }
-        if (entry.isDirectory()) waiting.push(inside)
-        else files.push(inside)
+        if (entry.isDirectory()) waiting.push(inside(folder, entry.name))
+        else files.push(entry.name)
       }
       refill()
       for (let at = 0; at < files.length; at += sliceFiles) {
         const slice = files.slice(at, at + sliceFiles)
-        yield* await within(signal, () => filesOf(slice, explained))
+        yield await within(signal, () => filesOf(folder, slice, explained))
         signal?.throwIfAborted()
       }
     }
@@ -69,10 +68,15 @@ async function entriesOf({ location, path }: Folder, explained: (l: string, e: u
   }
 }
 
-async function filesOf(slice: readonly Folder[], explained: (l: string, e: unknown) => Error): Promise<ListedFile[]> {
+async function filesOf(
+  folder: Folder,
+  slice: readonly string[],
+  explained: (l: string, e: unknown) => Error,
+): Promise<ListedFile[]> {
   const listed: ListedFile[] = []
   let slow = true
-  for (const [index, { location, path }] of slice.entries()) {
+  for (const name of slice) {
+    const { location, path } = inside(folder, name)
     try {
       const since = performance.now()
       const found = slow ? await stat(path) : statSync(path)
@@ -82,9 +86,13 @@ async function filesOf(slice: readonly Folder[], explained: (l: string, e: unkno
     } catch (error) {
       if (!isMissing(error)) throw explained(location, error)
     }
-    if (index === slice.length - 1) await otherWork()
   }
+  await otherWork()
   return listed
+}
+
+function inside({ location, path }: Folder, name: string): Folder {
+  return { location: `${location}/${name}`, path: `${path}/${name}` }
 }
 
 // A symbolic link to a file is a file; one to a folder is not followed, for it could lead anywhere.

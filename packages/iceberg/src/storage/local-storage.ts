@@ -8,6 +8,7 @@ import { attempt, explained, isDenied, isMissing, notFound, outOfRange } from '.
 import { makeFolders, syncFile, syncFolders } from './local-folders.ts'
 import { listFolder } from './local-listing.ts'
 import { below, parseLocation, withoutSlashAtEnd } from './location.ts'
+import { eachOfPages } from './pages.ts'
 import {
   isThere,
   type ByteRange,
@@ -107,9 +108,9 @@ export class LocalStorage implements FolderStorage {
     })
   }
 
-  list(folder: string, { signal }: CallOptions = {}): AsyncGenerator<ListedFile> {
+  list(folder: string, { signal }: CallOptions = {}): AsyncIterable<ListedFile> {
     const root = { location: withoutSlashAtEnd(folder), path: withoutSlashAtEnd(pathOf(folder)) || '/' }
-    return listFolder(root, explained, signal)
+    return eachOfPages(listFolder(root, explained, signal))
   }
 
   async delete(locations: readonly string[], { signal }: CallOptions = {}): Promise<Deleted> {

@@ -12,9 +12,8 @@ import { forEachLimited, partsOf } from './each.ts'
 import { sendOptions } from './s3-client.ts'
 import { objectOf } from './s3-object.ts'
 
-/** What S3 copies in one request. */
-const maxCopyBytes = 5 * 1024 ** 3
-const copyPartBytes = 512 * 1024 ** 2
+/** What S3 copies in one request, and the parts of what is larger. */
+const s3Limits = { maxBytes: 5 * 1024 ** 3, partBytes: 512 * 1024 ** 2 }
 const parallelParts = 4
 
 /** Copies an object inside S3. It appears whole or not at all. */
@@ -23,13 +22,14 @@ export async function copyObject(
   from: string,
   to: string,
   { bytes, etag, signal }: { bytes: number; etag: string | undefined; signal: AbortSignal | undefined },
+  { maxBytes, partBytes } = s3Limits,
 ): Promise<void> {
   const source = {
     CopySource: copySource(from),
     // What replaced it meanwhile is not the file that was measured.
     ...(etag !== undefined && { CopySourceIfMatch: etag }),
   }
-  if (bytes <= maxCopyBytes) {
+  if (bytes <= maxBytes) {
     await client.send(new CopyObjectCommand({ ...objectOf(to), ...source }), sendOptions(signal))
     return
   }
@@ -38,7 +38,7 @@ export async function copyObject(
   if (UploadId === undefined) throw new IcebergError('storage_failed', `S3 gave no upload id for ${to}.`)
   try {
     const done: CompletedPart[] = []
-    await forEachLimited(partsOf(0, bytes, copyPartBytes), parallelParts, async ({ offset, length }, index) => {
+    await forEachLimited(partsOf(0, bytes, partBytes), parallelParts, async ({ offset, length }, index) => {
       signal?.throwIfAborted()
       const CopySourceRange = `bytes=${offset}-${offset + length - 1}`
       const part = { ...target, ...source, UploadId, PartNumber: index + 1, CopySourceRange }

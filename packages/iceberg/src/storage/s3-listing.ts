@@ -26,8 +26,19 @@ interface Range {
   readonly upTo?: string
 }
 
-/** Every object below a folder, a page at a time, in no order. */
-export async function* listPages(folder: string, send: SendPage): AsyncGenerator<ListedFile[]> {
+/** Every object below a folder, a page at a time, in no order. Ends with the reason of the signal. */
+export async function* listPages(
+  folder: string,
+  send: SendPage,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<ListedFile[], void> {
+  for await (const page of pagesBelow(folder, send)) {
+    yield page
+    signal?.throwIfAborted()
+  }
+}
+
+async function* pagesBelow(folder: string, send: SendPage): AsyncGenerator<ListedFile[]> {
   const first = await send(new ListObjectsV2Command(prefixOf(folder)))
   const keys = keysOf(folder, first)
   yield filesOf(folder, first)

@@ -12,6 +12,7 @@ import { Readable } from 'node:stream'
 import { IcebergError } from '../errors.ts'
 import { sendDrafts, temporaryDraft } from './draft.ts'
 import { forEachLimited, partsOf } from './each.ts'
+import { eachOfPages } from './pages.ts'
 import { openS3Client, sendOptions, type S3Options } from './s3-client.ts'
 import { copyObject } from './s3-copy.ts'
 import { explainS3, statusOf } from './s3-failure.ts'
@@ -199,11 +200,8 @@ export class S3Storage implements FolderStorage {
     await this.#send(from, signal, () => copyObject(this.#client, from, to, { bytes, etag, signal }))
   }
 
-  async *list(folder: string, { signal }: CallOptions = {}): AsyncGenerator<ListedFile> {
-    for await (const files of listPages(folder, this.#pages(folder, signal))) {
-      yield* files
-      signal?.throwIfAborted()
-    }
+  list(folder: string, { signal }: CallOptions = {}): AsyncIterable<ListedFile> {
+    return eachOfPages(listPages(folder, this.#pages(folder, signal), signal))
   }
 
   /** The time on an answer. Limit: of a gateway that answers by itself it is the gateway's. */

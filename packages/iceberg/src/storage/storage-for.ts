@@ -131,8 +131,9 @@ export class RoutedStorage implements FolderStorage {
     await target.write(to, contentOf(source, from, size, options), options)
   }
 
-  async *list(folder: string, options?: CallOptions): AsyncGenerator<ListedFile> {
-    yield* this.#at(folder).list(folder, options)
+  list(folder: string, options?: CallOptions): AsyncIterable<ListedFile> {
+    const storage = this.#tryAt(folder)
+    return storage instanceof Error ? failing(storage) : storage.list(folder, options)
   }
 
   async delete(locations: readonly string[], options?: CallOptions): Promise<Deleted> {
@@ -200,6 +201,11 @@ export class RoutedStorage implements FolderStorage {
       }),
     })
   }
+}
+
+// eslint-disable-next-line require-yield
+async function* failing(error: Error): AsyncGenerator<ListedFile> {
+  throw error
 }
 
 function groupedBy<T, K>(items: readonly T[], keyOf: (item: T) => K): Map<K, T[]> {

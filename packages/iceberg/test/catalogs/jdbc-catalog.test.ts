@@ -4,7 +4,13 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createTestDatabase, type TestDatabase } from '../../../engine/test/database.ts'
-import { JdbcCatalog, type JdbcLayout, type LoadedTable, type TableIdentifier } from '../../src/index.ts'
+import {
+  JdbcCatalog,
+  type JdbcLayout,
+  type LoadedTable,
+  type TableIdentifier,
+  type TransactionClient,
+} from '../../src/index.ts'
 import { catalogConformance } from './conformance.ts'
 import { buildAppend, newTable } from './tables.ts'
 
@@ -151,7 +157,7 @@ for (const layout of ['V0', 'V1'] as const) {
       try {
         await holder.query('begin')
         await holder.query('select from iceberg_tables for update')
-        const guard = async ({ transaction }: { transaction?: pg.ClientBase }): Promise<void> => {
+        const guard = async ({ transaction }: { transaction?: TransactionClient }): Promise<void> => {
           await transaction?.query(`set local lock_timeout = '50ms'`)
         }
         const result = await catalog.commit(table, { ...(await buildAppend(table)), guard })
@@ -228,7 +234,7 @@ for (const layout of ['V0', 'V1'] as const) {
     test('a guard whose own statement fails refuses', async () => {
       const catalog = await open(layout)
       const table = await created(catalog)
-      const guard = async ({ transaction }: { transaction?: pg.ClientBase }): Promise<void> => {
+      const guard = async ({ transaction }: { transaction?: TransactionClient }): Promise<void> => {
         await transaction?.query('select 1 / 0')
       }
       expect(await catalog.commit(table, { ...(await buildAppend(table)), guard })).toMatchObject({ why: 'refused' })
@@ -303,7 +309,7 @@ describe('a JDBC catalog', () => {
     const result = await catalog.commit(table, {
       ...(await buildAppend(table)),
       guard: async ({ transaction }) => {
-        const client = transaction as pg.Client
+        const client = transaction as pg.Client // the pool's own
         const query = client.query.bind(client)
         // What a broken line does: the statement arrives or not, and the answer never does.
         client.query = (async (...args: Parameters<typeof query>) => {

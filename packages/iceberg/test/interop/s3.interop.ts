@@ -1,6 +1,6 @@
 import { ListMultipartUploadsCommand } from '@aws-sdk/client-s3'
 import { randomBytes, randomUUID } from 'node:crypto'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer, request, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { RoutedStorage, S3Storage, Staging, storageFor, type S3Options } from '../../src/storage/index.ts'
 import { openS3Client } from '../../src/storage/s3-client.ts'
+import { copyObject } from '../../src/storage/s3-copy.ts'
 import { listed, storageConformance } from '../storage/conformance.ts'
 import { s3Properties, startS3, type S3Server } from './s3-server.ts'
 import { closedAfterAll } from './server-process.ts'
@@ -43,6 +44,38 @@ describe('S3', () => {
     expect((await listed(storage, folder)).map((f) => f.location)).toEqual(locations.toSorted())
     expect((await storage.delete([...locations, `${folder}/missing`])).failed).toEqual([])
     expect(await listed(storage, folder)).toEqual([])
+  })
+
+  test('a large folder is listed in ranges of keys, each key once, also with the marks of folders', async () => {
+    const storage = new S3Storage(s3)
+    const folder = folderOf()
+    const names = Array.from({ length: 2600 }, (_, i) => {
+      if (i % 13 === 0) return `flat-${i}`
+      return i % 7 === 0 ? `metadata/${i}` : `data/день=${i % 5}/часть=${i % 11}/${i}`
+    })
+    for (let at = 0; at < names.length; at += 100) {
+      await Promise.all(names.slice(at, at + 100).map((name) => storage.write(`${folder}/${name}`, Buffer.from('x'))))
+    }
+    await storage.makeFolder(`${folder}/data/empty`)
+    const found = (await listed(storage, folder)).map((f) => f.location)
+    expect(found).toHaveLength(names.length)
+    expect(new Set(found)).toEqual(new Set(names.map((name) => `${folder}/${name}`)))
+    let taken = 0
+    for await (const file of storage.list(folder)) if ((taken += 1) === 1500 && file.size === 1) break
+    expect(taken).toBe(1500)
+    await storage.delete(found)
+  })
+
+  test('what S3 does not copy in one request is copied in parts', async () => {
+    const client = openS3Client(s3)
+    const [from, to] = [`${folderOf()}/a b%20ü`, `${folderOf()}/copy`]
+    const content = randomBytes(12 * 1024 * 1024)
+    const storage = new S3Storage(s3)
+    await storage.write(from, content)
+    const options = { bytes: content.length, etag: undefined, signal: undefined }
+    await copyObject(client, from, to, options, { maxBytes: 1, partBytes: 5 * 1024 * 1024 })
+    expect(Buffer.compare(await storage.read(to), content)).toBe(0)
+    client.destroy()
   })
 
   test('a bucket that is not there is said to be missing; every key of its deletes is reported', async () => {
@@ -239,6 +272,63 @@ describe('S3', () => {
       expect(proxy.asked.some((line) => line.startsWith('PUT '))).toBe(true)
     })
 
+    test('a call to a server that never answers ends when its signal is aborted', async () => {
+      proxy = await openProxy(() => 'hang')
+      const location = `${folderOf()}/x`
+      const storage = through()
+      const draft = await storage.draft(location)
+      await writeFile(draft.path, 'x')
+      const calls: ((signal: AbortSignal) => Promise<unknown>)[] = [
+        (signal) => storage.read(location, undefined, { signal }),
+        (signal) => storage.size(location, { signal }),
+        (signal) => storage.exists(location, { signal }),
+        (signal) => storage.write(location, Buffer.from('x'), { signal }),
+        (signal) => storage.write(location, Buffer.from('x'), { signal, exclusive: true }),
+        (signal) => storage.write(location, randomBytes(11 * 1024 * 1024), { signal }),
+        (signal) => storage.adopt([draft], { signal }),
+        (signal) => storage.copy(location, `${location}2`, { signal }),
+        (signal) => storage.delete([location], { signal }),
+        (signal) => storage.now(folderOf(), { signal }),
+        (signal) => storage.list(folderOf(), { signal })[Symbol.asyncIterator]().next(),
+        (signal) => storage.folders(folderOf(), { signal }),
+        (signal) => storage.makeFolder(folderOf(), { signal }),
+        (signal) => storage.removeFolder(folderOf(), { signal }),
+        (signal) => storage.folderExists(folderOf(), { signal }),
+      ]
+      for (const call of calls) {
+        const stop = new AbortController()
+        const reason = new Error('not wanted any more')
+        const asked = proxy.nextRequest()
+        const result = call(stop.signal)
+        await asked
+        stop.abort(reason)
+        await expect(result).rejects.toBe(reason)
+      }
+      await draft.discard()
+    })
+
+    test('a body that never ends is not waited for once its signal is aborted', async () => {
+      const location = `${folderOf()}/x`
+      await new S3Storage(s3).write(location, randomBytes(3_000_000))
+      proxy = await openProxy(() => 'hang-body')
+      const stop = new AbortController()
+      const asked = proxy.nextRequest()
+      const read = through().read(location, undefined, { signal: stop.signal })
+      await asked
+      stop.abort(new Error('not wanted any more'))
+      await expect(read).rejects.toThrow('not wanted any more')
+    })
+
+    test('a wait before another try ends when the signal is aborted', async () => {
+      proxy = await openProxy(() => 503)
+      const stop = new AbortController()
+      const asked = proxy.nextRequest()
+      const size = through({ maxAttempts: 1000 }).size(`${folderOf()}/x`, { signal: stop.signal })
+      await asked
+      stop.abort(new Error('not wanted any more'))
+      await expect(size).rejects.toThrow('not wanted any more')
+    })
+
     test('a server that cannot be reached is a failure, never a missing file', async () => {
       proxy = await openProxy(() => 'reset')
       await expect(through({ maxAttempts: 2 }).exists(`${folderOf()}/x`)).rejects.toMatchObject({
@@ -249,11 +339,13 @@ describe('S3', () => {
   })
 })
 
-type Fault = 'pass' | 'reset' | 'lose-answer' | 'cut-body' | 'unconditional' | number
+type Fault = 'pass' | 'reset' | 'hang' | 'hang-body' | 'lose-answer' | 'cut-body' | 'unconditional' | number
 
 interface Proxy {
   asked: string[]
   address: string
+  /** Resolves when it is asked for something. */
+  nextRequest(): Promise<void>
   close(): Promise<void>
 }
 
@@ -262,8 +354,11 @@ async function openProxy(fault: (n: number, method: string) => Fault): Promise<P
   let n = 0
   const asked: string[] = []
   const target = new URL(server.endpoint)
+  let isAsked = (): void => {}
   const proxy: Server = createServer((incoming, outgoing) => {
     const what = fault((n += 1), incoming.method ?? '')
+    isAsked()
+    if (what === 'hang') return void incoming.resume()
     if (what === 'reset') return void incoming.socket.destroy()
     if (typeof what === 'number') return void outgoing.writeHead(what).end()
     const { headers } = incoming
@@ -276,6 +371,7 @@ async function openProxy(fault: (n: number, method: string) => Fault): Promise<P
         return void outgoing.writeHead(200).end()
       }
       outgoing.writeHead(answer.statusCode ?? 500, answer.headers)
+      if (what === 'hang-body') return void answer.once('data', (chunk: Buffer) => outgoing.write(chunk))
       if (what !== 'cut-body') return void answer.pipe(outgoing)
       return void answer.once('data', (chunk: Buffer) =>
         outgoing.write(chunk.subarray(0, 100), () => incoming.socket.destroy()),
@@ -288,6 +384,7 @@ async function openProxy(fault: (n: number, method: string) => Fault): Promise<P
   await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
   return {
     asked,
+    nextRequest: () => new Promise<void>((resolve) => void (isAsked = resolve)),
     address: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
     close: () => new Promise((resolve) => (proxy.closeAllConnections(), proxy.close(() => resolve()))),
   }
