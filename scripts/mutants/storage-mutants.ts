@@ -47,10 +47,10 @@ export const mutants: readonly Mutant[] = [
     by: 'is told apart where the store knows',
   },
   {
-    name: 'storage: ranges of keys that leave out where they meet',
+    name: 'storage: ranges of keys that trust a server to know StartAfter',
     file: `${storage}/s3-listing.ts`,
-    find: 'compareKeys(key, upTo) <= 0',
-    replace: 'compareKeys(key, upTo) < 0',
+    find: 'return compareKeys(key, after) > 0 && (',
+    replace: 'return (',
     tests: [`${storage}/s3-listing.test.ts`],
     by: 'has every key once',
   },
@@ -60,7 +60,7 @@ export const mutants: readonly Mutant[] = [
     find: 'return Buffer.compare(Buffer.from(a), Buffer.from(b))',
     replace: 'return a < b ? -1 : a > b ? 1 : 0',
     tests: [`${storage}/s3-listing.test.ts`],
-    by: 'has every key once',
+    by: 'compares keys by their bytes',
   },
   {
     name: 'write: data files that are committed before they are in the storage',

@@ -126,7 +126,7 @@ export class JdbcCatalog implements Catalog {
       throw new IcebergError('catalog_invalid', `${tableName(identifier)} has no metadata_location in its row.`)
     }
     if (known !== undefined && known.metadataLocation === location) return known
-    const metadata = await readTableMetadata(await this.#storage.read(location), location)
+    const metadata = await readTableMetadata(await this.#storage.read(location, undefined, { signal }), location)
     return this.#loaded(identifier, metadata, location)
   }
 

@@ -172,7 +172,8 @@ export class DeleteTables {
     if (offset === undefined || length === undefined) {
       throw new IcebergError('manifest_invalid', `A deletion vector in ${filePath} does not say where it is.`)
     }
-    const positions = parseDeletionVector(await this.#sources.storage.read(filePath, { offset, length }))
+    const { storage, signal } = this.#sources
+    const positions = parseDeletionVector(await storage.read(filePath, { offset, length }, { signal }))
     if (positions.size === file.recordCount) return positions
     throw new IcebergError(
       'puffin_invalid',

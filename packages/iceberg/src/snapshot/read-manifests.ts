@@ -34,7 +34,7 @@ export async function* readManifests(
     concurrency,
     async (manifest) => {
       signal?.throwIfAborted()
-      return { manifest, bytes: await storage.read(manifest.manifestPath) }
+      return { manifest, bytes: await storage.read(manifest.manifestPath, undefined, { signal }) }
     },
     { of: (manifest) => manifest.manifestLength, max: maxWaitingBytes },
   )

@@ -161,17 +161,17 @@ async function mergeVectors(
     replaced.push(entry)
     target.positions.addAll(await readVector(table, file))
   })
-  for (const entry of entries) {
+  const filesBefore = entries.filter(({ file }) => file.contentOffset === undefined)
+  await forEachLimited(filesBefore, 4, async (entry) => {
     const { file, sequenceNumber } = entry
-    if (file.contentOffset !== undefined) continue
     const only = onlyPath(file)
     const target = only === undefined ? undefined : byPath.get(only)
     const concerned = targets.filter((t) => concerns(file, sequenceNumber, t, only))
-    if (concerned.length === 0) continue
+    if (concerned.length === 0) return
     const read = await readPositions(duckdb, table, file)
     for (const { entry: data, positions: set } of concerned) set.addAll(read.get(data.file.filePath) ?? [])
     if (target !== undefined) replaced.push(entry)
-  }
+  })
   const vectors = targets.map(({ entry, positions }) => [entry.file.filePath, positions] as const)
   const { content, vectors: written } = writeDeletionVectors(vectors, { 'created-by': 'fencepost' })
   const filePath = newDataLocation(table.metadata, '', '-deletes.puffin')

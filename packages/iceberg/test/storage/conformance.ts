@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { access, readFile, writeFile } from 'node:fs/promises'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { ListedFile, Storage } from '../../src/storage/index.ts'
 
 export interface StorageBed {
@@ -301,6 +301,8 @@ export function storageConformance(name: string, open: () => Promise<StorageBed>
       await expect(write).rejects.toThrow('not wanted any more')
       expect(closed).toBe(false) // nobody can make it go on
       expect(await storage.exists(`${folder}/half`)).toBe(false)
+      // Nor under another name: what was begun is taken back, a moment later.
+      await vi.waitFor(async () => expect(await listed(storage, folder)).toEqual([]), { timeout: 10_000 })
     })
 
     test('a listing ends where its signal is aborted', async () => {
