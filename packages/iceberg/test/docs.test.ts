@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test, vi } from 'vitest'
 import { icebergErrorCodes, plainTypeNames, Table, unreadableTypes, unwritableTypes, type Type } from '../src/index.ts'
@@ -85,4 +85,32 @@ test('the table of calls names every one that a table has', () => {
     (name) => name !== 'constructor' && Object.getOwnPropertyDescriptor(Table.prototype, name)?.get === undefined,
   )
   expect(new Set(calls)).toEqual(new Set(methods))
+})
+
+test('the page on safety names tests that are there', () => {
+  const root = fileURLToPath(new URL('../', import.meta.url))
+  const sources = readdirSync(root, { recursive: true, encoding: 'utf8' })
+    .filter((path) => /^(src|test)\/.*\.test\.ts$/.test(path))
+    .map((path) => readFileSync(`${root}${path}`, 'utf8'))
+  const safety = readFileSync(fileURLToPath(new URL('../../../docs/concepts/safety.md', import.meta.url)), 'utf8')
+  const rows = safety.split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('| disaster'))
+  const named = rows.flatMap((row) =>
+    [...(row.split('|')[3] ?? '').matchAll(/`([^`]+)`/g)].map(([, name = '']) => name),
+  )
+  expect(named.length).toBeGreaterThan(20)
+  expect(named.filter((name) => !sources.some((text) => text.includes(`'${name}'`)))).toEqual([])
+})
+
+const actions = readFileSync(fileURLToPath(new URL('../../../docs/guides/actions.md', import.meta.url)), 'utf8')
+
+test.each([
+  ['expire_snapshots', 'expire-snapshots/options.ts', 'ExpireSnapshotsOptions'],
+  ['remove_orphan_files', 'remove-orphan-files/options.ts', 'RemoveOrphanFilesOptions'],
+])('the options of %s are those of the code', (action, file, name) => {
+  const source = readFileSync(fileURLToPath(new URL(`../src/actions/${file}`, import.meta.url)), 'utf8')
+  const body = source.split(`export interface ${name} {`)[1]?.split('\n}')[0] ?? ''
+  const section = actions.split(/^## /m).find((text) => text.startsWith(`${action}\n`)) ?? ''
+  const listed = [...section.matchAll(/^\| `(\w+)` \|/gm)].map(([, option]) => option)
+  expect(listed).toHaveLength(new Set(listed).size)
+  expect(listed.toSorted()).toEqual([...body.matchAll(/readonly (\w+)\?:/g)].map(([, option]) => option).toSorted())
 })
