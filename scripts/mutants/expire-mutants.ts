@@ -51,7 +51,7 @@ export const mutants: readonly Mutant[] = [
     file: `${actions}/expire-snapshots/execute.ts`,
     find: 'await this.#commitAll(fresh,',
     replace:
-      'await this.#delete(fresh, candidates, gathered.markReachable, mayDelete)\n    await this.#commitAll(fresh,',
+      'await this.#delete(fresh, candidates, 0, gathered.markReachable, mayDelete)\n    await this.#commitAll(fresh,',
     tests: [expiry],
     by: 'nothing is deleted when the commit is refused',
   },
@@ -66,7 +66,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'expiry: writes no list of deletions',
     file: `${actions}/expire-snapshots/execute.ts`,
-    find: 'this.#bytesWritten += await writeDeletionList(table, going(), (part) => this.#parts.push(part))',
+    find: 'this.#bytesWritten += await writeDeletionList(table, going(), (part) => this.#parts.push(part), this.#run.signal)',
     replace: 'going()',
     tests: [expiry],
     by: 'after the commit, before any delete',

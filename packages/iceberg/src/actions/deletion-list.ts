@@ -30,6 +30,7 @@ export async function writeDeletionList(
   table: LoadedTable,
   files: AsyncIterable<readonly CandidateFile[]>,
   onPart: (location: string) => void,
+  signal?: AbortSignal,
 ): Promise<number> {
   const run = randomUUID()
   let part: CandidateFile[] = []
@@ -42,7 +43,7 @@ export async function writeDeletionList(
     const content = serialized(table, part)
     part = []
     onPart(location)
-    await table.storage.write(location, content, { exclusive: true })
+    await table.storage.write(location, content, { exclusive: true, signal })
     bytes += content.length
   }
   for await (const batch of files) {

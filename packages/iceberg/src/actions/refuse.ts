@@ -3,18 +3,20 @@ import { IcebergError } from '../errors.ts'
 import { propertyOf, tableProperties } from '../properties.ts'
 
 /** Why an action will not touch a table. */
-export type Refusal =
-  | 'gc_disabled'
-  | 'older_than_too_recent'
-  | 'location_outside'
-  | 'location_root'
-  | 'location_shared'
-  | 'prefix_mismatch'
-  | 'too_many_orphans'
-  | 'plan_too_old'
-  | 'other_table'
-  | 'snapshot_held'
-  | 'options_invalid'
+export const refusals = [
+  'gc_disabled',
+  'older_than_too_recent',
+  'location_outside',
+  'location_root',
+  'location_shared',
+  'prefix_mismatch',
+  'too_many_orphans',
+  'plan_too_old',
+  'other_table',
+  'snapshot_held',
+  'options_invalid',
+] as const
+export type Refusal = (typeof refusals)[number]
 
 /** Nothing was changed: says what is wrong, and what to do. */
 export function refused(

@@ -267,6 +267,8 @@ describe('an expiry refuses', () => {
       await planExpireSnapshots(table.loaded, options).catch((error: IcebergError) => error.details['reason'])
     expect(await reason({ retainLast: 0 })).toBe('options_invalid')
     expect(await reason({ retainLast: 1.5 })).toBe('options_invalid')
+    expect(await reason({ olderThan: new Date(Number.NaN) })).toBe('options_invalid')
+    expect(await reason({ writerProgressMs: Number.POSITIVE_INFINITY })).toBe('options_invalid')
     expect(await reason({ snapshotIds: [ids[4] ?? 0n] })).toBe('snapshot_held')
     await table.createTag('t', { snapshotId: ids[0] ?? 0n })
     expect(await reason({ snapshotIds: [ids[0] ?? 0n] })).toBe('snapshot_held')

@@ -129,8 +129,9 @@ class Expiry {
     await this.#commitAll(fresh, expiring, candidates, gathered, mayDelete)
     const after = await this.#load(fresh)
     await this.#timer.time('verify', () => gathered.markReachable(after))
-    const { outside } = await countUnreached(candidates, mayDelete)
-    const deleted = await this.#delete(after, candidates, gathered.markReachable, mayDelete)
+    const { outside, byKind } = await countUnreached(candidates, mayDelete)
+    const total = Object.values(byKind).reduce((sum, { files }) => sum + files, 0)
+    const deleted = await this.#delete(after, candidates, total, gathered.markReachable, mayDelete)
     await this.#dropParts(deleted, this.#parts)
     this.#bytesRead += gathered.bytesRead()
     return this.#result(deleted.table, resumed, { deleted, outside, missing: gathered.missing })
@@ -164,7 +165,7 @@ class Expiry {
     async function* going(): AsyncGenerator<CandidateFile[]> {
       for await (const batch of files) yield batch.filter(({ path }) => mayDelete(path))
     }
-    this.#bytesWritten += await writeDeletionList(table, going(), (part) => this.#parts.push(part))
+    this.#bytesWritten += await writeDeletionList(table, going(), (part) => this.#parts.push(part), this.#run.signal)
   }
 
   async #commitChunks(expiring: readonly bigint[], gathered: Gathered): Promise<void> {
@@ -189,12 +190,12 @@ class Expiry {
   async #delete(
     table: LoadedTable,
     candidates: CandidateFiles,
+    total: number,
     markReachable: VerifiedDeletesOptions['markReachable'],
     mayDelete: (path: string) => boolean,
   ): Promise<DeletedFiles> {
     const { catalog, signal, maxConcurrentDeletes = 4, deleteBatchFiles = 1000, onProgress } = this.#run
     let done = 0
-    const total = candidates.size
     const onBatch = (attempted: number): void => {
       done += attempted
       onProgress?.({ phase: 'delete', files: { done, total } })
@@ -240,7 +241,7 @@ class Expiry {
       }
       await markReachable(table)
       this.#bytesRead += walk.bytesRead
-      const deleted = await this.#delete(table, candidates, markReachable, () => true)
+      const deleted = await this.#delete(table, candidates, candidates.size, markReachable, () => true)
       await this.#dropParts(deleted, parts)
       return { parts: parts.length, table: deleted.table, deleted }
     } finally {

@@ -53,8 +53,11 @@ export function settingsOf(table: LoadedTable, options: ExpireSnapshotsOptions):
   if (!Number.isInteger(retainLast) || retainLast < 1) {
     throw invalid(table, `retainLast is ${retainLast}. Keep at least 1 snapshot.`)
   }
-  for (const [name, value] of Object.entries({ olderThanMs, maxRefAgeMs, writerProgressMs })) {
-    if (Number.isNaN(value) || (name !== 'olderThanMs' && value < 0)) throw invalid(table, `${name} is ${value}.`)
+  // What is not a number would not outlive being printed as JSON, and a plan without it would keep less.
+  if (Number.isNaN(olderThanMs)) throw invalid(table, 'olderThan or now is not a time.')
+  if (!(maxRefAgeMs >= 0)) throw invalid(table, `maxRefAgeMs is ${maxRefAgeMs}. Give milliseconds.`)
+  if (!(writerProgressMs >= 0 && writerProgressMs <= Number.MAX_SAFE_INTEGER)) {
+    throw invalid(table, `writerProgressMs is ${writerProgressMs}. Give milliseconds.`)
   }
   return {
     nowMs,

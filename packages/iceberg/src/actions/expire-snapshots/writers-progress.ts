@@ -20,7 +20,7 @@ export interface WriterProgress {
 const kafkaPrefix = 'kafka.connect.offsets.'
 
 /** The writers whose progress a snapshot carries. */
-export function writersOf({ summary = {} }: Pick<Snapshot, 'summary'>): string[] {
+function writersOf({ summary = {} }: Pick<Snapshot, 'summary'>): string[] {
   const writers: string[] = []
   const { 'flink.job-id': job, 'flink.operator-id': operator } = summary
   if (job !== undefined && summary['flink.max-committed-checkpoint-id'] !== undefined) {
