@@ -92,6 +92,8 @@ export function readOptions<T extends OptionTable>(action: string, table: T, giv
 /** The name that is meant by one that is nearly right. */
 function nearest(name: string, names: readonly string[]): string | undefined {
   const plain = (text: string): string => text.toLowerCase().replaceAll(/[^a-z]/g, '')
+  const begun = names.find((known) => known.startsWith(name) || name.startsWith(known))
+  if (begun !== undefined && name.length > 3) return begun
   const distances = names.map((known) => ({ known, distance: editDistance(plain(name), plain(known)) }))
   const best = distances.toSorted((a, b) => a.distance - b.distance)[0]
   return best !== undefined && best.distance <= Math.max(2, name.length / 4) ? best.known : undefined

@@ -35,11 +35,6 @@ export async function rewrite(
   }
 }
 
-/** What is live, as one line each: kind, rows and sequence number. */
-export async function liveFiles(table: Table): Promise<ManifestEntry[]> {
-  return await entriesOf(table)
-}
-
 export async function dataFiles(table: Table): Promise<ManifestEntry[]> {
   return (await entriesOf(table)).filter(({ file }) => file.content === 'data')
 }

@@ -8,6 +8,7 @@ import { Staging } from '../../storage/staging.ts'
 import { removeFiles } from '../../write/remove-files.ts'
 import { PhaseTimer, type ActionCosts, type ActionRun } from '../action.ts'
 import { commitGroups } from './commit.ts'
+import { removeDanglingDeletes } from './dangling.ts'
 import { encodeGroup } from './encode.ts'
 import { findLiveGroups, pathsOfOnePass, rewriteContext, type LiveGroup, type RewrittenGroup } from './live-group.ts'
 import type { RewriteDataFilesPlan } from './plan.ts'
@@ -101,6 +102,7 @@ class Execution {
         await this.#round(start)
       }
       this.#outcomes.assertSome()
+      if (this.#plan.settings.options['remove-dangling-deletes']) await this.#removeDanglingDeletes()
       return this.#outcomes.result(this.#timer)
     } catch (error) {
       await this.#committing.catch(() => {})
@@ -110,6 +112,13 @@ class Execution {
       )
       throw error
     }
+  }
+
+  async #removeDanglingDeletes(): Promise<void> {
+    const { branch } = this.#plan.settings
+    const run = { ...this.#run, signal: this.#signal }
+    const removed = await this.#timer.time('dangling', () => removeDanglingDeletes(this.#table, branch, run))
+    if (removed !== undefined) this.#outcomes.committed([], removed)
   }
 
   async #refresh(): Promise<void> {

@@ -97,7 +97,7 @@ export const rewriteDataFilesOptions = {
     default: undefined,
     defaultText: 'no limit',
   }),
-  'compression-factor': numberOption('Sort and z-order: new bytes to expect for each byte that is read.', {
+  'compression-factor': numberOption('Accepted for Spark; how large new files become is measured here.', {
     above: 0,
     most: Number.MAX_VALUE,
     default: 1,
@@ -107,7 +107,7 @@ export const rewriteDataFilesOptions = {
     max: maxInt,
     default: 1,
   }),
-  'var-length-contribution': integerOption('Z-order: bytes of a text or binary that count.', {
+  'var-length-contribution': integerOption('Z-order: bytes of a text or binary that count, 8 at most.', {
     min: 1,
     max: 1024,
     default: 8,

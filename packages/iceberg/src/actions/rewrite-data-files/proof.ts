@@ -92,7 +92,7 @@ export class RowTallies {
 }
 
 /** A hash of exactly the values of a row, as SQL. */
-export function rowHash(fields: readonly Field[], nameOf: (index: number, field: Field) => string): string {
+function rowHash(fields: readonly Field[], nameOf: (index: number, field: Field) => string): string {
   return `hash(${fields.flatMap((field, index) => hashed(field.type, nameOf(index, field))).join(', ')})`
 }
 
