@@ -2,10 +2,13 @@
 //   submissions: 10,000 with 50 connections: as many jobs in the database as 202 answers
 //   restart:     the same while the server is stopped by SIGTERM half-way and started again
 //   drain:       the same while drain is turned on and off
+//   large:       300 jobs of 1 MB, and 50 callers who list and read them: the memory of the server, before, most and after
 //   million:     rates and p99 of submit, get and list, and the cost of /metrics, in a database with a million jobs
 // Exits 1 when a job was lost, or one is there that nobody was told of.
 import { fork } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { openEmbeddedPostgres, openEngine, operation } from '@fencepost/engine'
 import { createClient } from '@fencepost/client'
@@ -29,7 +32,7 @@ if (part === 'serve') {
 } else await main()
 
 async function main() {
-  const parts = { submissions, restart, drain, million: withMillion }
+  const parts = { submissions, restart, drain, large, million: withMillion }
   for (const [name, run] of Object.entries(parts)) {
     if (part !== undefined && part !== name) continue
     const postgres = await openEmbeddedPostgres({ temporary: true, settings: { max_connections: 100 } })
@@ -85,6 +88,29 @@ async function drain(bed) {
   const result = await submit(bed)
   clearInterval(timer)
   assertNoneLost(bed, result, await count(bed))
+}
+
+async function large(bed) {
+  const { engine, server, token } = bed
+  const text = () => randomBytes(500_000).toString('hex')
+  for (let nth = 0; nth < 300; nth += 1) await engine.submit(echo, { text: text() })
+  const rss = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.program.pid}/status`, 'utf8'))[1]) / 1024
+  const client = createClient({ url: server.url, token })
+  const jobs = await client.listJobs({ limit: 300 })
+  const before = rss()
+  let most = before
+  const timer = setInterval(() => (most = Math.max(most, rss())), 50)
+  const shots = [
+    ['/jobs?limit=300', 2_000],
+    ['/jobs?limit=300&include=payload,result,results', 500],
+    [`/jobs/${jobs[0].job_id}`, 500],
+  ]
+  for (const [path, requests] of shots) show(path, await shoot({ ...bed, path, amount: requests }))
+  clearInterval(timer)
+  const after = rss()
+  console.log(
+    `memory of the server: ${[before, most, after].map((mb) => Math.round(mb)).join(' → ')} MB (before, most, after)`,
+  )
 }
 
 async function withMillion(bed) {
