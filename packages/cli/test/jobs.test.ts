@@ -127,7 +127,7 @@ test('operations lists what the server takes jobs for', async () => {
 test('events prints the transitions of all jobs as they happen', async () => {
   const running = bed.start(['events', '--follow', '--after', '0', '--json', '--url', url])
   const { job_id: jobId } = await delayed()
-  await running.said(new RegExp(`${jobId}.*job\\.submitted`))
+  expect(await running.said(new RegExp(`${jobId}.*job\\.submitted`))).toContain(jobId)
   running.kill('SIGTERM')
   await running.ended
 })

@@ -72,8 +72,7 @@ export async function listPage(db: Db, options: PageOptions): Promise<JobPage> {
   return { jobs, more: (rows[0]?.listed ?? 0) > jobs.length }
 }
 
-/** The statement, for the test that reads its plan. */
-export function pageStatement(db: Pick<Db, 't'>, options: PageOptions): Sql {
+function pageStatement(db: Pick<Db, 't'>, options: PageOptions): Sql {
   const { include = [], payloadOf = [], maxBytes } = options
   const order = options.oldestFirst ? raw('job_id') : raw('job_id desc')
   const valueOf = (name: JobValue, wanted: Sql) => (include.includes(name) ? raw(name) : wanted)

@@ -41,7 +41,7 @@ export function givenRequestId(header: string | string[] | undefined): string | 
 }
 
 /** The trace of a W3C `traceparent`; undefined for one that is not valid. */
-export function traceIdOf(header: string | string[] | undefined): string | undefined {
+function traceIdOf(header: string | string[] | undefined): string | undefined {
   const match = typeof header === 'string' ? /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}/.exec(header) : null
   return match?.[1] === '0'.repeat(32) ? undefined : match?.[1]
 }
