@@ -1,9 +1,9 @@
 import type { ManifestFile } from '../manifests/manifest-file.ts'
 import type { NewManifestEntry } from '../manifests/write-manifest.ts'
+import { propertyOf, tableProperties } from '../properties.ts'
 import { mapOrdered } from '../storage/ordered.ts'
 import { targetManifestBytes } from './new-manifests.ts'
 import type { PlannedManifest, SnapshotDraft } from './snapshot-work.ts'
-import { propertyOf, tableProperties } from '../properties.ts'
 
 /** Groups that are merged at the same time, and manifests of one that are read. */
 const parallelGroups = 2

@@ -4,8 +4,8 @@ import { IcebergError } from '../errors.ts'
 import type { ManifestFile } from '../manifests/manifest-file.ts'
 import type { PartitionTypeField } from '../manifests/partition-type.ts'
 import { createManifestWriter, type NewManifestEntry } from '../manifests/write-manifest.ts'
-import { partitionSpecOf, schemaOf, type TableMetadata } from '../metadata/table-metadata.ts'
 import { propertyOf, tableProperties } from '../properties.ts'
+import { partitionSpecOf, schemaOf, type TableMetadata } from '../metadata/table-metadata.ts'
 
 export function targetManifestBytes(metadata: TableMetadata): number {
   return propertyOf(metadata, tableProperties.manifestTargetBytes)
@@ -29,11 +29,14 @@ export interface EncodeOptions {
   readonly newPath: () => string
 }
 
-/** Encodes entries of one spec and kind as manifests, in their order. Nothing is stored. */
-export function encodeManifests(entries: readonly NewManifestEntry[], options: EncodeOptions): EncodedManifest[] {
+/** Encodes entries of one spec and kind as manifests, in their order, one after the other. Nothing is stored. */
+export function* encodeManifests(
+  entries: readonly NewManifestEntry[],
+  options: EncodeOptions,
+): Generator<EncodedManifest> {
   const { metadata } = options.table
   const first = entries[0]?.file
-  if (first === undefined) return []
+  if (first === undefined) return
   const firstRowId = metadata.formatVersion < 3 ? undefined : leastRowId(entries)
   const open = () =>
     createManifestWriter({
@@ -47,22 +50,21 @@ export function encodeManifests(entries: readonly NewManifestEntry[], options: E
       codec: manifestCodec(metadata),
       ...(firstRowId !== undefined && { firstRowId }),
     })
-  const encoded: EncodedManifest[] = []
   let writer = open()
   let since = 0
-  const finish = (until: number): void => {
-    encoded.push({ ...writer.finish(options.newPath()), entries: entries.slice(since, until) })
-  }
+  const finish = (until: number): EncodedManifest => ({
+    ...writer.finish(options.newPath()),
+    entries: entries.slice(since, until),
+  })
   for (const [index, entry] of entries.entries()) {
     if (writer.count > 0 && writer.length >= options.targetBytes) {
-      finish(index)
+      yield finish(index)
       writer = open()
       since = index
     }
     writer.add(entry)
   }
-  finish(entries.length)
-  return encoded
+  yield finish(entries.length)
 }
 
 /**

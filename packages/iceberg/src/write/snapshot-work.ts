@@ -136,14 +136,17 @@ export class SnapshotDraft {
     const first = entries[0]?.file
     if (first === undefined) return []
     const { table, snapshotId } = this
-    return encodeManifests(entries, {
-      table,
-      snapshotId,
-      partition: await this.typesOf(first.specId),
-      inheritsSnapshotId: this.keepsManifests,
-      targetBytes,
-      newPath: () => this.work.newPath(table.metadata),
-    })
+    const partition = await this.typesOf(first.specId)
+    return [
+      ...encodeManifests(entries, {
+        table,
+        snapshotId,
+        partition,
+        inheritsSnapshotId: this.keepsManifests,
+        targetBytes,
+        newPath: () => this.work.newPath(table.metadata),
+      }),
+    ]
   }
 
   /** Entries that were all in manifests before are read again when they are needed, which spares memory. */
@@ -154,7 +157,7 @@ export class SnapshotDraft {
       // None of them inherits a sequence number: only added ones do.
       const source = { ...manifest, sequenceNumber: table.metadata.formatVersion === 1 ? 0n : 1n }
       const partition = await this.typesOf(manifest.partitionSpecId)
-      return readManifest(bytes, source, { deleted: true, partition }) as NewManifestEntry[]
+      return readManifest(bytes, source, { deleted: true, partition })
     }
     const planned: PlannedManifest = { manifest, isNew: true, content, entries }
     return planned
