@@ -21,6 +21,7 @@ const s3Server = 'github.com/versity/versitygw/cmd/versitygw@v1.8.0'
 /** Where each part is, once it is installed. */
 export const installed = {
   python: join(cache, 'python/bin/python'),
+  readers: join(cache, 'readers/bin/python'),
   sparkJars: join(cache, 'spark'),
   restCatalogJars: join(cache, 'rest-catalog'),
   s3: join(cache, 's3/versitygw'),
@@ -39,23 +40,8 @@ export const installed = {
 
 /** @type {Record<string, Part>} */
 const parts = {
-  python: {
-    says: 'PySpark and PyIceberg (about 900 MB)',
-    needs: 'python3 3.10 or later with venv, and PyPI',
-    from: readFileSync(join(here, 'requirements.txt'), 'utf8'),
-    probe: ['python3', '-c', 'import sys, venv; assert sys.version_info >= (3, 10)'],
-    steps: (folder) => [
-      ['python3', '-m', 'venv', folder],
-      [
-        join(folder, 'bin/pip'),
-        'install',
-        '--quiet',
-        '--disable-pip-version-check',
-        '-r',
-        join(here, 'requirements.txt'),
-      ],
-    ],
-  },
+  python: python('PySpark and PyIceberg (about 900 MB)', 'requirements.txt'),
+  readers: python('Polars, DataFusion and pyarrow (about 400 MB)', 'requirements-readers.txt'),
   spark: jars('spark', "Iceberg's runtime for Spark (110 MB)", ['-DexcludeTransitive=true']),
   'rest-catalog': jars('rest-catalog', "Iceberg's REST catalog server (150 MB)", ['-DincludeScope=runtime']),
   s3: {
@@ -76,6 +62,26 @@ const parts = {
       ['npm', 'ci', '--silent', '--no-audit', '--prefix', folder],
     ],
   },
+}
+
+/**
+ * A virtual environment with what a list of requirements names.
+ * @param {string} says
+ * @param {string} requirements
+ * @returns {Part}
+ */
+function python(says, requirements) {
+  const list = join(here, requirements)
+  return {
+    says,
+    needs: 'python3 3.10 or later with venv, and PyPI',
+    from: readFileSync(list, 'utf8'),
+    probe: ['python3', '-c', 'import sys, venv; assert sys.version_info >= (3, 10)'],
+    steps: (folder) => [
+      ['python3', '-m', 'venv', folder],
+      [join(folder, 'bin/pip'), 'install', '--quiet', '--disable-pip-version-check', '-r', list],
+    ],
+  }
 }
 
 /**

@@ -19,14 +19,15 @@ def field(name, type, id, nullable=True):
 
 
 SCHEMA = pa.schema(
+    # Numbered as Iceberg numbers the fields of a new table.
     [
         field("id", pa.int64(), 1, nullable=False),
         field("name", pa.string(), 2),
         field("price", pa.decimal128(9, 2), 3),
         field("at", pa.timestamp("us", tz="UTC"), 4),
         field("few", pa.string(), 5),
-        field("tags", pa.list_(field("element", pa.string(), 7)), 6),
-        field("place", pa.struct([field("x", pa.float64(), 9), field("y", pa.float64(), 10)]), 8),
+        field("tags", pa.list_(field("element", pa.string(), 8)), 6),
+        field("place", pa.struct([field("x", pa.float64(), 9), field("y", pa.float64(), 10)]), 7),
     ]
 )
 

@@ -1,9 +1,19 @@
 import { mutants as ofEngine } from './engine-mutants.ts'
 import { mutants as ofExpiry } from './expire-mutants.ts'
 import { mutants as ofIceberg } from './iceberg-mutants.ts'
+import { mutants as ofJoinedFiles } from './joined-files-mutants.ts'
 import { mutants as ofServer } from './server-mutants.ts'
 import { mutants as ofStorage } from './storage-mutants.ts'
 import { mutants as ofSweep } from './sweep-mutants.ts'
 import { mutants as ofWorker } from './worker-mutants.ts'
 
-export const mutants = [...ofEngine, ...ofSweep, ...ofWorker, ...ofServer, ...ofIceberg, ...ofExpiry, ...ofStorage]
+export const mutants = [
+  ...ofEngine,
+  ...ofSweep,
+  ...ofWorker,
+  ...ofServer,
+  ...ofIceberg,
+  ...ofJoinedFiles,
+  ...ofExpiry,
+  ...ofStorage,
+]

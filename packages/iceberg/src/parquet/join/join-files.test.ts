@@ -9,8 +9,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { LocalStorage } from '../../storage/local-storage.ts'
 import type { ByteRange } from '../../storage/storage.ts'
 import { DuckDb } from '../duckdb.ts'
+import { ThriftStruct } from '../thrift-compact.ts'
 import { joinFiles, type JoinFilesOptions } from './join-files.ts'
 import { joinable, type JoinInput } from './joinable.ts'
+import { offsetIndex, pageLocation } from './parquet-fields.ts'
 import { readWholeFooter } from './whole-footer.ts'
 
 let folder: string
@@ -177,9 +179,27 @@ describe('page indexes and Bloom filters', () => {
       const read = async (from: string, range: ByteRange | undefined) => range && (await storage.read(from, range))
       expect(await read(location, copy?.columnIndex)).toEqual(await read(footer.location, chunk.columnIndex))
       expect(copy?.columnIndex).toBeDefined()
-      expect(copy?.offsetIndex).toBeDefined()
+      const pages = await pagesOf(footer.location, chunk.offsetIndex)
+      expect(pages.length).toBeGreaterThan(1)
+      expect(await pagesOf(location, copy?.offsetIndex)).toEqual(pages)
     }
   })
+
+  /** The bytes of every page, and its first row, by the offset index alone. */
+  async function pagesOf(location: string, range: ByteRange | undefined): Promise<(string | number)[][]> {
+    if (range === undefined) return []
+    const index = ThriftStruct.parse(await storage.read(location, range))
+    return await Promise.all(
+      (index.structs(offsetIndex.pages) ?? []).map(async (page) => {
+        const [offset, length] = [
+          page.integer(pageLocation.offset) ?? 0,
+          page.integer(pageLocation.compressedSize) ?? 0,
+        ]
+        const bytes = await storage.read(location, { offset, length })
+        return [page.integer(pageLocation.firstRow) ?? -1, Buffer.from(bytes).toString('base64')]
+      }),
+    )
+  }
 
   test('a Bloom filter answers as it did', async () => {
     const { location } = await joined(paths)
