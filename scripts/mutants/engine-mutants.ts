@@ -25,7 +25,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a failure without its stack',
     file: `${lifecycle}/fail.ts`,
-    find: "|| coalesce(${of} -> 'details', '{}')",
+    find: "|| coalesce(${details}::jsonb -> attempt_id::text, '{}')",
     replace: '',
     tests: [basics],
   },

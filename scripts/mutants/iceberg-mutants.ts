@@ -5,50 +5,12 @@ const commits = `${iceberg}/test/commit/commit.test.ts`
 const snapshots = `${iceberg}/test/write/snapshots.test.ts`
 const deletes = `${iceberg}/test/scan/deletes.test.ts`
 const manifests = `${iceberg}/src/manifests/manifest.test.ts`
-const evolution = `${iceberg}/test/scan/evolution.test.ts`
-const nullable = `${iceberg}/src/manifests/nullable-unions.test.ts`
-const partitionTypes = `${iceberg}/src/manifests/partition-type.test.ts`
 const manySnapshots = `${iceberg}/src/metadata/many-snapshots.test.ts`
-const deleteIndex = `${iceberg}/src/snapshot/delete-index.test.ts`
 const manifestReads = `${iceberg}/src/snapshot/read-manifests.test.ts`
-const groups = `${iceberg}/test/scan/group-reader.test.ts`
 const snapshotBuilding = `${iceberg}/test/write/build-snapshot.test.ts`
-const rewriting = `${iceberg}/src/actions/rewrite-data-files`
-const rewriteRaces = `${iceberg}/test/actions/rewrite-races.test.ts`
-const rewriteOrder = `${iceberg}/test/actions/rewrite-order.test.ts`
-const rewriteProof = `${rewriting}/proof.test.ts`
 const catalog = (name: string) => `${iceberg}/test/catalogs/${name}-catalog.test.ts`
 
 export const mutants: readonly Mutant[] = [
-  {
-    name: 'iceberg: position deletes that reach rows written after them',
-    file: `${iceberg}/src/snapshot/delete-index.ts`,
-    find: 'this.#kept.sequenceNumber(candidate) >= sequenceNumber',
-    replace: 'candidate >= 0',
-    tests: [deletes],
-  },
-  {
-    name: 'iceberg: position deletes that miss rows of their own commit',
-    file: `${iceberg}/src/snapshot/delete-index.ts`,
-    find: 'this.#kept.sequenceNumber(candidate) >= sequenceNumber',
-    replace: 'this.#kept.sequenceNumber(candidate) > sequenceNumber',
-    tests: [deletes],
-  },
-  {
-    name: 'iceberg: equality deletes that reach rows of their own commit',
-    file: `${iceberg}/src/snapshot/delete-index.ts`,
-    find: 'this.#kept.sequenceNumber(candidate) > sequenceNumber',
-    replace: 'this.#kept.sequenceNumber(candidate) >= sequenceNumber',
-    tests: [deletes],
-  },
-  {
-    name: 'iceberg: a vector beside which position deletes still count',
-    file: `${iceberg}/src/snapshot/delete-index.ts`,
-    find: 'return { vector: this.#kept.get(vector), positions: [], equality }',
-    replace:
-      'return { vector: this.#kept.get(vector), positions: this.#chain(group?.positions, isNotEarlier), equality }',
-    tests: [deletes],
-  },
   {
     name: 'iceberg: a vector that forgets what the one before it deleted',
     file: `${iceberg}/src/write/position-deletes.ts`,
@@ -62,13 +24,6 @@ export const mutants: readonly Mutant[] = [
     find: 'replaced.push(entry)\n    target.positions',
     replace: 'target.positions',
     tests: [snapshots],
-  },
-  {
-    name: 'iceberg: vectors known by their file alone',
-    file: `${iceberg}/src/manifests/content-file.ts`,
-    find: 'return file.contentOffset === undefined ? file.filePath',
-    replace: 'return file.filePath !== undefined ? file.filePath',
-    tests: [manifests],
   },
   {
     name: 'iceberg: an unknown commit that is taken for a failed one',
@@ -227,32 +182,11 @@ export const mutants: readonly Mutant[] = [
     tests: [catalog('hadoop')],
   },
   {
-    name: 'iceberg: row ids that are given twice',
-    file: `${iceberg}/src/manifests/inheritance.ts`,
-    find: 'nextRowId += BigInt(file.recordCount)',
-    replace: '',
-    tests: [manifests],
-  },
-  {
     name: 'iceberg: row ids of a snapshot that are given again by the next',
     file: `${iceberg}/src/metadata/apply-snapshot-updates.ts`,
     find: 'draft.next.nextRowId = firstRowId + addedRows',
     replace: 'draft.next.nextRowId = firstRowId',
     tests: [`${iceberg}/src/metadata/apply-updates.test.ts`],
-  },
-  {
-    name: 'iceberg: existing files that take the number of the commit',
-    file: `${iceberg}/src/manifests/entry-encoder.ts`,
-    find: 'writer.optional(entry.sequenceNumber, (v) => writer.bigint(v))',
-    replace: 'writer.optional(undefined, (v: bigint) => writer.bigint(v))',
-    tests: [manifests],
-  },
-  {
-    name: 'iceberg: an upper bound that is cut and not raised',
-    file: `${iceberg}/src/parquet/bounds.ts`,
-    find: 'cut === value ? value : textAbove(cut)',
-    replace: 'cut',
-    tests: [`${iceberg}/src/parquet/bounds.test.ts`],
   },
   {
     name: 'iceberg: ids that lose their last digits',
@@ -267,41 +201,6 @@ export const mutants: readonly Mutant[] = [
     find: 'files: [...new Set([...change.added.map((file) => file.filePath), ...draft.files])],',
     replace: 'files: [],',
     tests: [snapshots],
-  },
-  {
-    name: 'iceberg: times marked as UTC that are given as they are',
-    file: `${iceberg}/src/scan/projection.ts`,
-    find: "['time_utc time', cast('time')]",
-    replace: "['time_utc time', (sql) => sql]",
-    tests: [evolution],
-  },
-  {
-    name: 'iceberg: a data file that may not be declared nullable',
-    file: `${iceberg}/src/manifests/entry-decoder.ts`,
-    find: "['data_file', dataFile]",
-    replace: "['data_file', compileSteps]",
-    tests: [nullable],
-  },
-  {
-    name: 'iceberg: nullable pairs of a map that are taken for plain ones',
-    file: `${iceberg}/src/avro/lazy-map.ts`,
-    find: "if (items.kind === 'union') {",
-    replace: 'if (items === undefined) {',
-    tests: [nullable],
-  },
-  {
-    name: 'iceberg: partition types that are found anew for every manifest',
-    file: `${iceberg}/src/manifests/partition-type.ts`,
-    find: 'if (found !== undefined) return found\n  const newestFirst',
-    replace: 'const newestFirst',
-    tests: [partitionTypes],
-  },
-  {
-    name: 'iceberg: every schema indexed for every spec',
-    file: `${iceberg}/src/manifests/partition-type.ts`,
-    find: 'if (sources.size === wanted.size) break',
-    replace: '',
-    tests: [partitionTypes],
   },
   {
     name: 'iceberg: every ancestor looked for among all snapshots',
@@ -325,58 +224,11 @@ export const mutants: readonly Mutant[] = [
     tests: [manySnapshots],
   },
   {
-    name: 'iceberg: paths of one hash taken for one path',
-    file: `${iceberg}/src/snapshot/path-index.ts`,
-    find: 'slots[at] === hash && this.#pathOf(value - 1) === path',
-    replace: '((slots[at] ?? 0) & 0xfff) === (hash & 0xfff)',
-    tests: [deleteIndex],
-  },
-  {
     name: 'iceberg: manifests fetched ahead however large they are',
     file: `${iceberg}/src/storage/ordered.ts`,
     find: 'while (waiting.length > 0 && total + weight > weights.max)',
     replace: 'while (waiting.length > limit)',
     tests: [manifestReads],
-  },
-  {
-    name: 'iceberg: a manifest decoded as a whole',
-    file: `${iceberg}/src/manifests/read-manifest.ts`,
-    find: 'const batchEntries = 1024',
-    replace: 'const batchEntries = Number.POSITIVE_INFINITY',
-    tests: [manifestReads],
-  },
-  {
-    name: 'iceberg: equality deletes of a group that reach its newer files',
-    file: `${iceberg}/src/scan/delete-tables.ts`,
-    find: `if (bySequence) conditions.push('d."deleted.seq" < e.seq')`,
-    replace: '',
-    tests: [groups],
-  },
-  {
-    name: 'iceberg: deletes loaded while the data files hold the staging folder',
-    file: `${iceberg}/src/scan/table-reader.ts`,
-    find: 'const loaded = await this.#deletes.load(files)',
-    replace: `const first = await this.#openAll(files.map(({ file }) => file))
-    const loaded = await this.#deletes.load(files)
-    await first.staged.release()`,
-    tests: [groups],
-    by: 'are not held there together',
-  },
-  {
-    name: 'iceberg: a scan that stopped early still prepares files',
-    file: `${iceberg}/src/scan/rows.ts`,
-    find: 'if (!isRead) reader.stopPreparing()',
-    replace: '',
-    tests: [`${iceberg}/test/scan/read-ahead.test.ts`],
-    by: 'stops early waits for nothing',
-  },
-  {
-    name: 'iceberg: files are prepared beyond one whose deletes are not loaded',
-    file: `${iceberg}/src/scan/rows.ts`,
-    find: 'return positions.length + equality.length > 0',
-    replace: 'return positions.length + equality.length < 0',
-    tests: [`${iceberg}/test/scan/read-ahead.test.ts`],
-    by: 'holds one file at a time',
   },
   {
     name: 'iceberg: long metadata is parsed without a turn for others',
@@ -385,34 +237,6 @@ export const mutants: readonly Mutant[] = [
     replace: 'if (until > 0) continue',
     tests: [`${iceberg}/src/json/parse-steps.test.ts`],
     by: 'others have their turn',
-  },
-  {
-    name: 'iceberg: changes between snapshots with those of merged manifests',
-    file: `${iceberg}/src/snapshot/changes-between.ts`,
-    find: "entry.status !== 'existing' && entry.snapshotId === snapshotId",
-    replace: "entry.status !== 'existing'",
-    tests: [`${iceberg}/test/snapshot/changes-between.test.ts`],
-  },
-  {
-    name: 'iceberg: positions of one file of a group deleted in all of them',
-    file: `${iceberg}/src/scan/delete-tables.ts`,
-    find: 'd."deleted.file" = e.file and d."deleted.pos" = e.pos',
-    replace: 'd."deleted.pos" = e.pos',
-    tests: [groups],
-  },
-  {
-    name: 'iceberg: row ids of a group that begin with its first file',
-    file: `${iceberg}/src/scan/file-group.ts`,
-    find: 'else appender.appendBigInt(file.firstRowId)',
-    replace: 'else appender.appendBigInt(files[0]?.file.firstRowId ?? 0n)',
-    tests: [groups],
-  },
-  {
-    name: 'iceberg: files of two partitions in one group of equality deletes',
-    file: `${iceberg}/src/scan/file-group.ts`,
-    find: 'const ofPartition = scanned.deletes.equality.length > 0 ||',
-    replace: 'const ofPartition =',
-    tests: [groups],
   },
   {
     name: 'iceberg: a file to be removed that need not be there',
@@ -445,51 +269,5 @@ export const mutants: readonly Mutant[] = [
     replace: 'undefined',
     tests: [snapshotBuilding],
     by: 'takes the sequence number it is given',
-  },
-  {
-    name: 'iceberg: rewritten files that take the sequence number of their commit',
-    file: `${rewriting}/commit.ts`,
-    find: 'this.#dataSequenceNumber = keepsSequenceNumber && hasSequenceNumbers ?',
-    replace: 'this.#dataSequenceNumber = !keepsSequenceNumber && hasSequenceNumbers ?',
-    tests: [rewriteRaces],
-    by: 'deleted by key meanwhile stay deleted',
-  },
-  {
-    name: 'iceberg: a rewrite that looks for no new deletes',
-    file: `${rewriting}/new-deletes.ts`,
-    find: 'if (sequenceNumber > since) yield file',
-    replace: 'if (sequenceNumber < since) yield file',
-    tests: [rewriteRaces],
-    by: 'deleted by position of a file meanwhile',
-  },
-  {
-    name: 'iceberg: a rewrite that takes position deletes of a partition for those of other files',
-    file: `${rewriting}/new-deletes.ts`,
-    find: "if (named === 'unreadable' || group.files.some(",
-    replace: "if (named === 'unreadable' && group.files.some(",
-    tests: [rewriteRaces],
-    by: 'deleted by position of a partition meanwhile',
-  },
-  {
-    name: 'iceberg: a proof of files that compares nothing',
-    file: `${rewriting}/proof.ts`,
-    find: 'if (read.rows === written.rows && read.sum === written.sum && read.xor === written.xor) return',
-    replace: 'if (read.rows >= 0n) return',
-    tests: [rewriteProof],
-  },
-  {
-    name: 'iceberg: a proof that takes both zeros for one',
-    file: `${rewriting}/proof.ts`,
-    find: '[value, `signbit(${value})`]',
-    replace: '[value]',
-    tests: [rewriteProof],
-  },
-  {
-    name: 'iceberg: rows that are moved past an equality delete of their old partition',
-    file: `${rewriting}/new-deletes.ts`,
-    find: 'if (moves) for (const key of [...from, ...to]) add(this.#moved, key, group)',
-    replace: '',
-    tests: [rewriteOrder],
-    by: 'not moved past a delete',
   },
 ]

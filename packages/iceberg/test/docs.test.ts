@@ -100,17 +100,3 @@ test('the page on safety names tests that are there', () => {
   expect(named.length).toBeGreaterThan(20)
   expect(named.filter((name) => !sources.some((text) => text.includes(`'${name}'`)))).toEqual([])
 })
-
-const actions = readFileSync(fileURLToPath(new URL('../../../docs/guides/actions.md', import.meta.url)), 'utf8')
-
-test.each([
-  ['expire_snapshots', 'expire-snapshots/options.ts', 'ExpireSnapshotsOptions'],
-  ['remove_orphan_files', 'remove-orphan-files/options.ts', 'RemoveOrphanFilesOptions'],
-])('the options of %s are those of the code', (action, file, name) => {
-  const source = readFileSync(fileURLToPath(new URL(`../src/actions/${file}`, import.meta.url)), 'utf8')
-  const body = source.split(`export interface ${name} {`)[1]?.split('\n}')[0] ?? ''
-  const section = actions.split(/^## /m).find((text) => text.startsWith(`${action}\n`)) ?? ''
-  const listed = [...section.matchAll(/^\| `(\w+)` \|/gm)].map(([, option]) => option)
-  expect(listed).toHaveLength(new Set(listed).size)
-  expect(listed.toSorted()).toEqual([...body.matchAll(/readonly (\w+)\?:/g)].map(([, option]) => option).toSorted())
-})

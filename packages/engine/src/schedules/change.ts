@@ -33,7 +33,7 @@ export interface ScheduleOptions {
   by?: string
 }
 
-export const scheduleDefaults = { timeZone: 'UTC', catchUp: 'once', overlap: 'skip', priority: 0 } as const
+const scheduleDefaults = { timeZone: 'UTC', catchUp: 'once', overlap: 'skip', priority: 0 } as const
 const minEveryMs = 1_000
 const maxEveryMs = 366 * 86_400_000
 const namePattern = /^[a-z0-9][a-z0-9_.:/-]{0,199}$/

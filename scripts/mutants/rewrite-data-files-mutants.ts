@@ -1,0 +1,57 @@
+import type { Mutant } from './mutant.ts'
+
+const iceberg = 'packages/iceberg'
+const deletes = `${iceberg}/test/scan/deletes.test.ts`
+const rewriting = `${iceberg}/src/actions/rewrite-data-files`
+const rewriteRaces = `${iceberg}/test/actions/rewrite-races.test.ts`
+const rewriteOrder = `${iceberg}/test/actions/rewrite-order.test.ts`
+const rewriteProof = `${rewriting}/proof.test.ts`
+
+export const mutants: readonly Mutant[] = [
+  {
+    name: 'iceberg: rewritten files that take the sequence number of their commit',
+    file: `${rewriting}/commit.ts`,
+    find: 'this.#dataSequenceNumber = keepsSequenceNumber && hasSequenceNumbers ?',
+    replace: 'this.#dataSequenceNumber = !keepsSequenceNumber && hasSequenceNumbers ?',
+    tests: [rewriteRaces],
+    by: 'deleted by key meanwhile stay deleted',
+  },
+  {
+    name: 'iceberg: a rewrite that looks for no new deletes',
+    file: `${rewriting}/new-deletes.ts`,
+    find: 'if (sequenceNumber > since) yield file',
+    replace: 'if (sequenceNumber < since) yield file',
+    tests: [rewriteRaces],
+    by: 'deleted by position of a file meanwhile',
+  },
+  {
+    name: 'iceberg: a rewrite that takes position deletes of a partition for those of other files',
+    file: `${rewriting}/new-deletes.ts`,
+    find: "if (named === 'unreadable' || group.files.some(",
+    replace: "if (named === 'unreadable' && group.files.some(",
+    tests: [rewriteRaces],
+    by: 'deleted by position of a partition meanwhile',
+  },
+  {
+    name: 'iceberg: a proof of files that compares nothing',
+    file: `${rewriting}/proof.ts`,
+    find: 'if (read.rows === written.rows && read.sum === written.sum && read.xor === written.xor) return',
+    replace: 'if (read.rows >= 0n) return',
+    tests: [rewriteProof],
+  },
+  {
+    name: 'iceberg: a proof that takes both zeros for one',
+    file: `${rewriting}/proof.ts`,
+    find: '[value, `signbit(${value})`]',
+    replace: '[value]',
+    tests: [rewriteProof],
+  },
+  {
+    name: 'iceberg: rows that are moved past an equality delete of their old partition',
+    file: `${rewriting}/new-deletes.ts`,
+    find: 'if (moves) for (const key of [...from, ...to]) add(this.#moved, key, group)',
+    replace: '',
+    tests: [rewriteOrder],
+    by: 'not moved past a delete',
+  },
+]
