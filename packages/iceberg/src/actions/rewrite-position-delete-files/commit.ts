@@ -1,5 +1,5 @@
 import { tableName, type LoadedTable } from '../../catalogs/catalog.ts'
-import { commitTable, type BuiltCommit } from '../../commit/index.ts'
+import { commitTable, type BuiltCommit, type CommitOutcome } from '../../commit/index.ts'
 import { IcebergError } from '../../errors.ts'
 import { fileKey, type ContentFile } from '../../manifests/content-file.ts'
 import { isAncestor } from '../../metadata/ancestry.ts'
@@ -54,11 +54,17 @@ export async function commitDeletes(
     for (const file of built.files) listed.add(file)
     return built
   }
-  const outcome = await commitTable(catalog, table.identifier, build, {
+  const options = {
     tableUuid: table.metadata.tableUuid,
     ...(signal !== undefined && { signal }),
     ...(guard !== undefined && { guard }),
-  }).finally(() => removeUnlisted(table, groups, listed))
+  }
+  let outcome: CommitOutcome
+  try {
+    outcome = await commitTable(catalog, table.identifier, build, options)
+  } finally {
+    await removeUnlisted(table, groups, listed)
+  }
   if (outcome.outcome === 'applied') {
     const committed = builtFor.get(outcome.built) ?? []
     const snapshot = outcome.built.updates.find((update) => update.action === 'add-snapshot')?.snapshot
