@@ -3,8 +3,6 @@ import type { Mutant } from './mutant.ts'
 const iceberg = 'packages/iceberg'
 const commits = `${iceberg}/test/commit/commit.test.ts`
 const snapshots = `${iceberg}/test/write/snapshots.test.ts`
-const deletes = `${iceberg}/test/scan/deletes.test.ts`
-const manifests = `${iceberg}/src/manifests/manifest.test.ts`
 const manySnapshots = `${iceberg}/src/metadata/many-snapshots.test.ts`
 const manifestReads = `${iceberg}/src/snapshot/read-manifests.test.ts`
 const snapshotBuilding = `${iceberg}/test/write/build-snapshot.test.ts`

@@ -1,7 +1,6 @@
 import type { Mutant } from './mutant.ts'
 
 const iceberg = 'packages/iceberg'
-const snapshots = `${iceberg}/test/write/snapshots.test.ts`
 const deletes = `${iceberg}/test/scan/deletes.test.ts`
 const manifests = `${iceberg}/src/manifests/manifest.test.ts`
 const evolution = `${iceberg}/test/scan/evolution.test.ts`

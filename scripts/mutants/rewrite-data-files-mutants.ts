@@ -1,7 +1,6 @@
 import type { Mutant } from './mutant.ts'
 
 const iceberg = 'packages/iceberg'
-const deletes = `${iceberg}/test/scan/deletes.test.ts`
 const rewriting = `${iceberg}/src/actions/rewrite-data-files`
 const rewriteRaces = `${iceberg}/test/actions/rewrite-races.test.ts`
 const rewriteOrder = `${iceberg}/test/actions/rewrite-order.test.ts`
