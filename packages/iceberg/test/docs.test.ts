@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test, vi } from 'vitest'
 import { icebergErrorCodes, plainTypeNames, Table, unreadableTypes, unwritableTypes, type Type } from '../src/index.ts'
+import { rewritePositionDeletesOptions } from '../src/actions/rewrite-position-delete-files/options.ts'
 import { tableProperties } from '../src/properties.ts'
 
 const page = readFileSync(fileURLToPath(new URL('../../../docs/guides/iceberg.md', import.meta.url)), 'utf8')
@@ -99,4 +100,17 @@ test('the page on safety names tests that are there', () => {
   )
   expect(named.length).toBeGreaterThan(20)
   expect(named.filter((name) => !sources.some((text) => text.includes(`'${name}'`)))).toEqual([])
+})
+
+test('the options of rewriting manifests and position deletes are those of the code', () => {
+  const read = (path: string) => readFileSync(fileURLToPath(new URL(`../../../${path}`, import.meta.url)), 'utf8')
+  const guide = read('docs/guides/manifests-and-position-deletes.md').split(/^## /m)
+  const listed = (heading: string) => {
+    const section = guide.find((text) => text.startsWith(`${heading}\n`)) ?? ''
+    return [...section.matchAll(/^\| `([\w.-]+)` \|/gm)].map(([, option = '']) => option)
+  }
+  const source = read('packages/iceberg/src/actions/rewrite-manifests/plan.ts')
+  const body = source.split('export interface RewriteManifestsOptions {')[1]?.split('\n}')[0] ?? ''
+  expect(listed('Manifests')).toEqual([...body.matchAll(/readonly (\w+)\?:/g)].map(([, option]) => option))
+  expect(listed('Position deletes')).toEqual([...rewritePositionDeletesOptions])
 })

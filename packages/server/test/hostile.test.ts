@@ -82,8 +82,13 @@ test.each(['9007199254740993', '1e400', '-1E+999', '12345678901234567890'])(
 
 describe('SQL and other tricks', () => {
   test.each(injections)('%s in a path leads nowhere', async (text) => {
-    for (const route of all.filter(({ path }) => path.includes('{'))) {
-      const path = route.path.replaceAll(/\{\w+\}/g, encodeURIComponent(text))
+    const named = (path: string) => path.replaceAll(/\{\w+\}/g, encodeURIComponent(text))
+    // What is put is made, so there a name that cannot be one is refused.
+    const put = await on.http('PUT', named('/schedules/{name}'), { body: { operation: 'echo', every_ms: 60_000 } })
+    expect(put.code).toMatch(/^(request_invalid|route_unknown)$/)
+    expect(await on.engine.schedules.list()).toEqual([])
+    for (const route of all.filter(({ method, path }) => method !== 'PUT' && path.includes('{'))) {
+      const path = named(route.path)
       const init = route.method === 'GET' || route.method === 'DELETE' ? {} : { body: {} }
       const answer = await on.http(route.method, path, init)
       expect(answer.status, `${route.method} ${path}`).toBe(404)
