@@ -4,7 +4,7 @@ import { forgetOldKeys } from './jobs/idempotency.ts'
 /** A sweep that any process began this share of the interval ago is fresh enough. */
 const freshShare = 0.9
 
-/** What a server does by itself: sweeps, and removes what is past its time. */
+/** What a server does by itself: sweeps, submits the jobs of schedules, and removes what is past its time. */
 export class Upkeep {
   readonly #logger: Logger
   readonly #timers: NodeJS.Timeout[]
@@ -15,6 +15,10 @@ export class Upkeep {
     this.#timers = [
       this.#every(options.sweepMs, 'sweep_failed', async () => {
         await engine.sweep({ unlessWithinMs: Math.floor(options.sweepMs * freshShare) })
+      }),
+      // So that schedules go on where workers are only started for jobs that are there.
+      this.#every(options.sweepMs, 'schedules_failed', async () => {
+        await engine.schedules.submitDue()
       }),
       this.#every(options.retainMs, 'retain_failed', async () => {
         await engine.retain()

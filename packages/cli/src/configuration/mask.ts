@@ -12,7 +12,8 @@ export function maskUrl(text: string): string {
   if (!URL.canParse(text)) return /password|@/i.test(text) ? hidden : text
   const url = new URL(text)
   // A password with an unescaped / ? or # is read as a port, and the rest of it as a path: nothing of it can be trusted.
-  if (/@/.test(url.pathname + url.search + url.hash) && url.password === '') return `${url.protocol}//${hidden}`
+  const isAmbiguous = /@/.test(url.pathname + url.hash) || (/@/.test(url.search) && url.password === '')
+  if (isAmbiguous) return `${url.protocol}//${hidden}`
   const secrets = [...new Set(url.searchParams.keys())].filter((name) => secretParameters.test(name))
   const isUserSecret = url.username !== '' && url.password === '' && /^https?:$/.test(url.protocol)
   if (url.password === '' && secrets.length === 0 && !isUserSecret) return text

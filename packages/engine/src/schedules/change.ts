@@ -40,7 +40,10 @@ const namePattern = /^[a-z0-9][a-z0-9_.:/-]{0,199}$/
 const catchUps: readonly string[] = ['once', 'all', 'skip']
 const overlaps: readonly string[] = ['allow', 'skip', 'queue']
 
-/** Makes the schedule, or changes it. A changed rule counts from now; otherwise the next due time stays. */
+/**
+ * Makes the schedule, or changes it. A changed rule counts from now; otherwise the next due time stays. In a transaction:
+ * the row is locked before the clock is read, so that no due time of the old rule can be dealt with in between.
+ */
 export async function putSchedule(
   db: Db,
   operation: Operation,
@@ -59,6 +62,7 @@ export async function putSchedule(
   const maxAttempts = options.maxAttempts === undefined ? null : checkInteger(options.maxAttempts, 'maxAttempts', 1)
   const by = checkKey(options.by, 'by') ?? null
   const { cron, timeZone, everyMs } = { cron: null, timeZone: null, everyMs: null, ...rule }
+  await db.query('schedules.lock', sql`select from ${t.schedules} where name = ${name} for update`)
   const nextMs = nextTime(rule, await nowMs(db))
   const [row] = await db.query<ScheduleRow>(
     'schedules.put',
@@ -135,8 +139,13 @@ function ruleFrom({ cron, timeZone, everyMs }: ScheduleOptions, name: string): R
   return checkRule({ cron: cron as string, timeZone: timeZone ?? scheduleDefaults.timeZone }, name)
 }
 
+/** Whether there can be a schedule of this name. */
+export function isScheduleName(name: string): boolean {
+  return typeof name === 'string' && namePattern.test(name)
+}
+
 function checkName(name: string): string {
-  if (typeof name === 'string' && namePattern.test(name)) return name
+  if (isScheduleName(name)) return name
   throw new FencepostError(
     'schedule_invalid',
     `${JSON.stringify(name)} is not a name for a schedule: lower-case letters, digits and _ . : / -, at most 200.`,

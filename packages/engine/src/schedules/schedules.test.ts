@@ -240,3 +240,64 @@ describe('what cannot be submitted', () => {
     await expect(bed.engine.schedules.put('a b', work, {}, every(minute))).rejects.toThrow('not a name for a schedule')
   })
 })
+
+test('a schedule whose operation makes no key any more holds up no other', async () => {
+  let broken = false
+  const moody = operation('moody', {
+    payload: z.looseObject({}),
+    lock: () => {
+      if (broken) throw new TypeError('no key today')
+      return undefined
+    },
+    run: async () => null,
+  })
+  const engine = await bed.open({ operations: [moody, work] })
+  await engine.schedules.put('a', moody, {}, every(minute))
+  await engine.schedules.put('b', work, {}, every(minute))
+  await bed.advance(minute)
+  broken = true
+  expect((await engine.schedules.submitDue()).jobIds).toHaveLength(1)
+  expect(await engine.schedules.get('a')).toMatchObject({ lastOutcome: 'invalid', lastError: 'no key today' })
+})
+
+test('a schedule that Postgres refuses is passed over, and stays due', async () => {
+  const failing = await bed.open(
+    {},
+    {
+      pausePoint: async ({ statement }) => {
+        if (statement === 'schedules.note' && fails.shift() === true) throw new Error('it does not work')
+      },
+    },
+  )
+  const fails = [true]
+  await bed.engine.schedules.put('a', work, {}, every(minute))
+  await bed.engine.schedules.put('b', work, {}, every(minute))
+  await bed.advance(minute)
+  expect((await failing.schedules.submitDue()).schedules).toBe(1)
+  expect(await due()).toHaveLength(1)
+  expect(await jobs()).toHaveLength(2)
+})
+
+test('a worker whose places are all taken submits for its schedules all the same', async () => {
+  let letGo = () => {}
+  const gate = new Promise<void>((resolve) => (letGo = resolve))
+  const slow = operation('slow', { payload: z.looseObject({}), run: () => gate })
+  const engine = await bed.open({ operations: [slow] })
+  const controller = new AbortController()
+  await engine.submit(slow, {})
+  const worked = engine.work({ signal: controller.signal, concurrency: 1, pollMs: 100 })
+  await expect.poll(() => bed.engine.list({ status: 'running' }), { timeout: 10_000 }).toHaveLength(1)
+  await engine.schedules.put('often', slow, {}, { everyMs: 1_000, overlap: 'allow' })
+  await expect.poll(() => bed.engine.list({ status: 'pending' }), { timeout: 20_000 }).not.toHaveLength(0)
+  letGo()
+  controller.abort()
+  await worked
+})
+
+test('names that cannot be names are of no schedule', async () => {
+  for (const name of ['', '\u0000', 'a b']) {
+    expect(await bed.engine.schedules.get(name)).toBeUndefined()
+    expect(await bed.engine.schedules.pause(name)).toBeUndefined()
+    expect(await bed.engine.schedules.delete(name)).toBe(false)
+  }
+})

@@ -1,7 +1,7 @@
 import { checkKey } from '../check.ts'
 import type { Context } from '../context.ts'
 import { findOperation, type Operation } from '../operation.ts'
-import { deleteSchedule, pauseSchedule, putSchedule, type ScheduleOptions } from './change.ts'
+import { deleteSchedule, isScheduleName, pauseSchedule, putSchedule, type ScheduleOptions } from './change.ts'
 import { listSchedules, type Schedule } from './schedule.ts'
 import { submitDue, type SubmittedDue } from './submit-due.ts'
 
@@ -23,7 +23,9 @@ export class Schedules {
     const { database, limits, operations, wake } = this.#context
     const found = findOperation(operations, operation)
     const { maxPayloadBytes } = limits
-    const put = await putSchedule(database, found, { name, payload, options, maxPayloadBytes })
+    const put = await database.transaction('schedules', (db) =>
+      putSchedule(db, found, { name, payload, options, maxPayloadBytes }),
+    )
     wake.queues([found.queue]) // a worker that looks also learns when the next schedule is due
     return put
   }
@@ -34,6 +36,7 @@ export class Schedules {
   }
 
   async get(name: string): Promise<Schedule | undefined> {
+    if (!isScheduleName(name)) return undefined
     const [found] = await listSchedules(this.#context.database, name)
     return found
   }
@@ -50,7 +53,7 @@ export class Schedules {
 
   /** Whether there was such a schedule. Jobs that it has submitted stay. */
   async delete(name: string): Promise<boolean> {
-    return deleteSchedule(this.#context.database, name)
+    return isScheduleName(name) && (await deleteSchedule(this.#context.database, name))
   }
 
   /** Submits what is due now, of these operations or all. Workers do so by themselves. */
@@ -61,6 +64,7 @@ export class Schedules {
   async #pause(name: string, paused: boolean, by: string | undefined): Promise<Schedule | undefined> {
     const { database, operations, wake } = this.#context
     const checkedBy = checkKey(by, 'by')
+    if (!isScheduleName(name)) return undefined
     const changed = await database.transaction('schedules', (db) => pauseSchedule(db, name, paused, checkedBy))
     const operation = changed === undefined ? undefined : operations.get(changed.operation)
     if (operation !== undefined) wake.queues([operation.queue])

@@ -44,8 +44,24 @@ export interface SubmittedDue {
 /** Submits for the schedules of these operations until none is due. */
 export async function submitDue(context: Context, operations: readonly string[]): Promise<SubmittedDue> {
   const all: SubmittedDue = { schedules: 0, jobIds: [] }
+  const failed: string[] = []
   for (;;) {
-    const done = await context.database.transaction('schedules', (db) => submitNext(context, db, operations))
+    let name: string | undefined
+    const noteName = (found: string): void => {
+      name = found
+    }
+    let done: Done | undefined
+    try {
+      done = await context.database.transaction('schedules', (db) =>
+        submitNext(context, db, { operations, failed, noteName }),
+      )
+    } catch (error) {
+      // One that cannot be submitted for must not hold up the others. It stays due.
+      if (name === undefined || (error instanceof FencepostError && error.code === 'database_unavailable')) throw error
+      failed.push(name)
+      context.logger.warn({ err: error, schedule: name }, 'schedule_failed')
+      continue
+    }
     if (done === undefined) return all
     all.schedules += 1
     context.wake.submitted(done.submissions, done.jobIds)
@@ -53,7 +69,18 @@ export async function submitDue(context: Context, operations: readonly string[])
   }
 }
 
-async function submitNext(context: Context, db: Db, operations: readonly string[]): Promise<Done | undefined> {
+interface Wanted {
+  operations: readonly string[]
+  /** Names of those to pass over. */
+  failed: readonly string[]
+  noteName: (name: string) => void
+}
+
+async function submitNext(
+  context: Context,
+  db: Db,
+  { operations, failed, noteName }: Wanted,
+): Promise<Done | undefined> {
   const { t } = db
   const [row] = await db.query<DueRow>(
     'schedules.due',
@@ -61,12 +88,14 @@ async function submitNext(context: Context, db: Db, operations: readonly string[
                exists (select from ${t.liveJobs} job where job.job_id = last_job_id) as last_is_live
           from ${t.schedules}
          where paused_at is null and next_at <= ${t.now} and operation = any(${operations}::text[])
+           and not name = any(${failed}::text[])
            and not exists (select from ${t.settings} where key = 'drain' and value <> 'off')
          order by next_at limit 1
            for update skip locked`,
   )
   const operation = row === undefined ? undefined : context.operations.get(row.operation)
   if (row === undefined || operation === undefined) return undefined
+  noteName(row.name)
   const done = await submitFor(context, db, row, operation)
   if (done !== undefined) await note(db, row.name, done)
   return done
@@ -86,13 +115,16 @@ async function submitFor(context: Context, db: Db, row: DueRow, operation: Opera
   try {
     submissions = await Promise.all(due.dueMs.map((dueMs) => submissionAt(context, row, operation, dueMs)))
   } catch (error) {
-    // The operation has changed since: no job can be made of this, and the others must not wait for it.
-    if (!(error instanceof FencepostError)) throw error
-    return { ...none, outcome: 'invalid', error: error.message }
+    // The operation has changed since, or makes its keys no more: no job can be made of this.
+    return { ...none, outcome: 'invalid', error: (error as Error).message }
   }
   const answers = await insertSubmissions(db, submissions, { from: 'submitter' })
   const refused = answers.find((answer) => !answer.submitted)
-  if (refused?.submitted === false && refused.why === 'drained') return undefined
+  if (refused?.submitted === false && refused.why === 'drained') {
+    // In the middle of a batch: none of it is kept.
+    if (answers.some(({ submitted }) => submitted)) throw new Error('Drained while its jobs were being submitted.')
+    return undefined
+  }
   const outcome = refused?.submitted === false ? (refused.why as 'locked' | 'duplicate') : 'submitted'
   const jobIds = answers.map((answer) => (answer.submitted ? answer.jobId : undefined))
   const dueMs = due.dueMs.at(-1) as number

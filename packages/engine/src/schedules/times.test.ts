@@ -32,6 +32,17 @@ describe('by cron', () => {
     ])
   })
 
+  test.each(['2026-10-25T01:10:00Z', '2026-10-25T01:40:00Z'])(
+    'and not again when it is dealt with late, at %s',
+    (now) => {
+      const first = at('2026-10-25T00:30:00Z')
+      expect(lastDueTime(berlin('30 2 * * *'), first, at(now))).toEqual({
+        dueMs: first,
+        nextMs: at('2026-10-26T01:30:00Z'),
+      })
+    },
+  )
+
   test('every half hour goes on through the hour that comes twice', () => {
     expect(times(berlin('*/30 * * * *'), '2026-10-25T00:00:00Z', 4)).toEqual([
       '2026-10-25T00:30:00.000Z',
@@ -53,6 +64,8 @@ describe('by cron', () => {
     ['60 * * * *', 'UTC', /not a cron expression/],
     ['0 0 31 2 *', 'UTC', /not a cron expression/],
     ['* * * * *', 'Nowhere/Land', /not a time zone/],
+    ['H * * * *', 'UTC', /has an H/],
+    ['0 H(0-5) * * *', 'UTC', /has an H/],
   ])('%j in %s is refused', (cron, timeZone, message) => {
     expect(() => checkRule({ cron, timeZone }, 'nightly')).toThrow(message)
   })

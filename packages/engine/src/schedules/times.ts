@@ -13,6 +13,10 @@ export type Rule = { cron: string; timeZone: string } | { everyMs: number }
 
 const fieldCounts = [5, 6]
 const macro = /^@[a-z]+$/
+/** The parser draws a number for it, another one each time. */
+const hashed = /(^|[\s,])H([/(\s,]|$)/
+/** Due times that are gone through one by one: from before a change of the clocks they are right after it, too. */
+const maxSteps = 1_000
 
 /** Throws unless there are times by this rule. */
 export function checkRule(rule: Rule, name: string): Rule {
@@ -31,6 +35,7 @@ export function checkRule(rule: Rule, name: string): Rule {
       `${JSON.stringify(cron)} has ${fields.length} fields. Give 5, or 6 with seconds first, or @daily.`,
     )
   }
+  if (hashed.test(cron)) throw invalid(name, `${JSON.stringify(cron)} has an H. Give the number itself.`)
   try {
     CronExpressionParser.parse(cron, { tz: timeZone }).next()
   } catch (cause) {
@@ -71,10 +76,16 @@ export function lastDueTime(rule: Rule, firstMs: number, nowMs: number): { dueMs
     const dueMs = firstMs + Math.floor((nowMs - firstMs) / everyMs) * everyMs
     return { dueMs, nextMs: dueMs + everyMs }
   }
+  let last = firstMs
+  for (let step = 0; step < maxSteps; step += 1) {
+    const nextMs = nextTime(rule, last)
+    if (nextMs > nowMs) return { dueMs: last, nextMs }
+    last = nextMs
+  }
   const { cron, timeZone } = rule
   // prev() is before its date, so the last one until now is before the millisecond after now.
   const parsed = CronExpressionParser.parse(cron, { tz: timeZone, currentDate: new Date(nowMs + 1) })
-  return { dueMs: Math.max(firstMs, parsed.prev().getTime()), nextMs: nextTime(rule, nowMs) }
+  return { dueMs: Math.max(last, parsed.prev().getTime()), nextMs: nextTime(rule, nowMs) }
 }
 
 function invalid(name: string, why: string, cause?: unknown): FencepostError {

@@ -38,6 +38,7 @@ function fetcherOf(
       },
       room: () => 5,
       accept: () => {},
+      full: () => {},
       survey: async () => {
         surveys += 1
         const due = Object.keys(queues).filter((name) => (queues[name]?.plain ?? 0) + (queues[name]?.other ?? 0) > 0)

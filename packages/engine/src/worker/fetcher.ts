@@ -36,6 +36,8 @@ export interface FetcherPorts {
   accept: (attempts: readonly Attempt[], claimedAt: number, start: 'now' | 'soon') => void
   /** Which queues have due jobs, and when the next is due. */
   survey: () => Promise<Survey>
+  /** It was time to look at all queues, and the worker has no room for what might be there. */
+  full: () => void
 }
 
 /** A place in a queue's order: everything before it was claimed, unless it came in later. */
@@ -131,6 +133,7 @@ export class Fetcher {
   // Its timer is set by itself alone: no claim can put it off. It comes a little early each time, so that workers spread.
   #poll(): void {
     this.#pollTimer = setTimeout(() => this.#poll(), this.#options.pollMs * (0.8 + Math.random() / 5))
+    if (this.#room() <= 0) this.#ports.full()
     this.#survey()
   }
 

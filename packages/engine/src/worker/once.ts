@@ -70,6 +70,7 @@ export async function workOnce(context: Context, engine: Engine, options: WorkOn
   const handlers = new Handlers(context, checked)
   const { workerId, giveBack } = takeWorkerId(engine)
   try {
+    await engine.schedules.submitDue(checked.operations.map(({ name }) => name))
     const found = await claimOne(engine, checked, workerId)
     if (found === undefined) return { outcome: checked.signal?.aborted ? 'stopped' : 'nothing' }
     const unregister = await register(context, {

@@ -90,6 +90,7 @@ export class Worker {
         room: (claiming) => this.#room(claiming),
         accept: (attempts, claimedAt, start) => this.#accept(attempts, claimedAt, start),
         survey: () => this.#survey(),
+        full: () => void this.#submitDue(), // schedules do not wait for a place
       },
       options,
       logger,
