@@ -136,7 +136,7 @@ describe('an expiry', () => {
     await expectTidy(made)
   })
 
-  test('removes statistics of the snapshots that go', async () => {
+  test.each([false, true])('removes statistics of the snapshots that go, and unused metadata: %s', async (clean) => {
     const made = await usual()
     const { table, storage, catalog, ids } = made
     const statistics = (snapshotId: bigint) => ({
@@ -154,9 +154,24 @@ describe('an expiry', () => {
         updates: [{ action: 'set-statistics', statistics: statistics(id) }],
       })
     }
-    expect(await expire(made)).toMatchObject({ deletedStatisticsFilesCount: 1 })
+    const options = { cleanExpiredMetadata: clean }
+    expect(await expire(made, options)).toMatchObject({ deletedStatisticsFilesCount: 1 })
     expect(table.metadata.statistics.map(({ snapshotId }) => snapshotId)).toEqual([ids[4]])
     await expectTidy(made)
+  })
+
+  test('keeps the schema with a dropped column that rows are deleted by', async () => {
+    const made = await usual()
+    const { table } = made
+    await table.updateSchema([{ change: 'add', name: 'x', type: { type: 'int' } }])
+    const { lastColumnId } = table.metadata
+    const equality = { content: 'equality-deletes', equalityIds: [lastColumnId], sortOrderId: 0 } as const
+    await table.appendFiles([contentFile(dataPath(table, 'keys'), equality)])
+    await table.updateSchema([{ change: 'drop', column: 'x' }])
+    for (const name of ['e', 'f']) await append(made, name)
+    await expire(made, { cleanExpiredMetadata: true })
+    expect(table.metadata.snapshots).toHaveLength(1)
+    expect(table.metadata.schemas.some(({ fields }) => fields.some(({ id }) => id === lastColumnId))).toBe(true)
   })
 
   test('removes schemas and specs that nothing uses, when asked', async () => {

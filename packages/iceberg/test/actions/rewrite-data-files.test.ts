@@ -49,16 +49,10 @@ describe.each([1, 2, 3] as const)('in v%i', (formatVersion) => {
     const before = await texts(table, options)
     const { plan, result } = await rewrite(catalog(), table, {}, { summary: { 'job-id': 'j1' } })
     expect(
-      plan.groups.map(({ partition, files, why, expectedFiles, mode }) => [
-        partition,
-        files.length,
-        why,
-        expectedFiles,
-        mode,
-      ]),
+      plan.groups.map(({ partition, files, why, expectedFiles }) => [partition, files.length, why, expectedFiles]),
     ).toEqual([
-      ['p=a', 6, 'enough-files', 1, 'encode'],
-      ['p=b', 6, 'enough-files', 1, 'encode'],
+      ['p=a', 6, 'enough-files', 1],
+      ['p=b', 6, 'enough-files', 1],
     ])
     expect(result).toMatchObject({
       rewrittenDataFilesCount: 12,

@@ -301,7 +301,10 @@ interface Finished {
 function unusedIn({ walk, markReachable }: Gathered) {
   return async (table: LoadedTable, expiring: ReadonlySet<bigint>) => {
     const staying = table.metadata.snapshots.filter(({ snapshotId }) => !expiring.has(snapshotId))
-    await markReachable({ metadata: { ...table.metadata, snapshots: staying } })
+    const isStaying = ({ snapshotId }: { snapshotId: bigint }): boolean => !expiring.has(snapshotId)
+    const statistics = table.metadata.statistics.filter(isStaying)
+    const partitionStatistics = table.metadata.partitionStatistics.filter(isStaying)
+    await markReachable({ metadata: { ...table.metadata, snapshots: staying, statistics, partitionStatistics } })
     return unusedBy(table.metadata, expiring, walk.specIds)
   }
 }

@@ -1,5 +1,6 @@
 import type { LoadedTable } from '../../catalogs/catalog.ts'
-import { fieldsById } from '../../schema/schema.ts'
+import { fieldsById, type Schema } from '../../schema/schema.ts'
+import type { Snapshot } from '../../metadata/snapshot.ts'
 import type { TableMetadata } from '../../metadata/table-metadata.ts'
 import { ReachableWalk } from '../../snapshot/reachable.ts'
 
@@ -37,6 +38,7 @@ export function unusedBy(
     : []
   const used = new Set([metadata.currentSchemaId, ...staying.flatMap(({ schemaId }) => schemaId ?? [])])
   for (const schemaId of sourcesOf(metadata, new Set(specIds), used)) used.add(schemaId)
+  if (mayHaveEqualityDeletes(metadata, staying)) for (const id of withDroppedColumns(metadata, used)) used.add(id)
   const schemaIds = metadata.schemas.map(({ schemaId }) => schemaId).filter((schemaId) => !used.has(schemaId))
   return { schemaIds, specIds }
 }
@@ -53,4 +55,24 @@ function sourcesOf(metadata: TableMetadata, removed: ReadonlySet<number>, used: 
     if ([...used].some((schemaId) => have(schemaId, sourceId))) return []
     return newestFirst.find(({ schemaId }) => have(schemaId, sourceId))?.schemaId ?? []
   })
+}
+
+function mayHaveEqualityDeletes({ formatVersion }: TableMetadata, staying: readonly Snapshot[]): boolean {
+  return formatVersion > 1 && staying.some(({ summary }) => summary?.['total-equality-deletes'] !== '0')
+}
+
+/** An equality delete may be by a column that was dropped: the newest schema that has a column says its type. */
+function withDroppedColumns(metadata: TableMetadata, used: ReadonlySet<number>): number[] {
+  const newestFirst = metadata.schemas.toSorted((a, b) => b.schemaId - a.schemaId)
+  const known = new Set(newestFirst.filter(({ schemaId }) => used.has(schemaId)).flatMap(fieldIds))
+  return newestFirst.flatMap((schema) => {
+    const ids = fieldIds(schema)
+    const isNeeded = ids.some((id) => !known.has(id))
+    for (const id of ids) known.add(id)
+    return isNeeded ? [schema.schemaId] : []
+  })
+}
+
+function fieldIds(schema: Schema): number[] {
+  return [...fieldsById(schema).keys()]
 }

@@ -40,8 +40,6 @@ export interface RewriteGroup {
   readonly expectedFiles: number
   /** Bytes of the input that each new file takes. */
   readonly splitBytes: number
-  /** `copy`: by bytes, where the files turn out to be alike. `encode`: read and written. */
-  readonly mode: 'copy' | 'encode'
 }
 
 /** What a rewrite will do. Plain data, which prints as JSON. */
@@ -56,17 +54,11 @@ export interface RewriteDataFilesPlan {
   readonly bytes: number
   readonly expectedFiles: number
   readonly leftOut: readonly LeftOut[]
-  /** Why columns cannot be decoded and written; groups are only copied then. */
+  /** Why columns cannot be read and written exactly: no group is planned then. */
   readonly unsupported?: string
 }
 
-/** Row groups that are smaller on average are decoded: readers suffer from them, and copying would keep them. */
-const worthCopyingBytes = 16 * 1024 ** 2
-
-interface PlanFile extends PlannedFile, Candidate {
-  readonly hasDeletes: boolean
-  readonly rowGroups: number
-}
+interface PlanFile extends PlannedFile, Candidate {}
 
 interface Partition {
   readonly key: string
@@ -135,14 +127,11 @@ function collect(
     files: [],
   }
   to.partitions.set(key, partition)
-  const { deletes } = scanned
   partition.files.push({
     path: file.filePath,
     bytes: file.fileSizeInBytes,
     rows: file.recordCount,
     why,
-    hasDeletes: deletes.vector !== undefined || deletes.positions.length + deletes.equality.length > 0,
-    rowGroups: file.splitOffsets?.length ?? 0,
   })
 }
 
@@ -151,20 +140,16 @@ type Planned = Omit<RewriteGroup, 'number'>
 function groupsOf(
   { text, files }: Partition,
   settings: RewriteSettings,
-  mustCopy: boolean,
+  isUnsupported: boolean,
   leftOut: LeftOutCounts,
 ): Planned[] {
-  const { sizes, options, strategy, outputSpecId, groupSpecId } = settings
+  const { sizes, options } = settings
   const limits = { maxBytes: options['max-file-group-size-bytes'], maxFiles: options['max-file-group-input-files'] }
   return packed(files, limits).flatMap((group): Planned[] => {
     const why = groupReason(group, settings)
     if (why === undefined) return leftOut.all('group-too-small', group)
     const bytes = sum(group, (file) => file.bytes)
-    const rowGroups = sum(group, (file) => file.rowGroups)
-    const isLarge = group.every((file) => file.rowGroups > 0) && bytes / rowGroups >= worthCopyingBytes
-    const staysInPlace = text !== undefined && outputSpecId === groupSpecId
-    const canCopy = strategy === 'binpack' && staysInPlace && !group.some((file) => file.hasDeletes)
-    if (mustCopy && !canCopy) return leftOut.all('unsupported-type', group)
+    if (isUnsupported) return leftOut.all('unsupported-type', group)
     return [
       {
         ...(text !== undefined && { partition: text }),
@@ -174,7 +159,6 @@ function groupsOf(
         rows: sum(group, (file) => file.rows),
         expectedFiles: expectedOutputFiles(bytes, sizes),
         splitBytes: splitBytes(bytes, sizes),
-        mode: canCopy && (isLarge || mustCopy) ? 'copy' : 'encode',
       },
     ]
   })

@@ -43,13 +43,14 @@ export async function executeRewriteManifests(
   const made: ManifestFile[] = []
   let isSent = false
   try {
-    const entries = await rewriteGroups(table, plan, run, timer, made)
+    const { entries, lines } = await rewriteGroups(table, plan, run, timer, made)
     const summary = { ...run.summary, 'entries-processed': String(entries) }
     const outcome = await timer.time('commit', () =>
       commitTable(
         run.catalog,
         table.identifier,
         async (fresh, attempt) => {
+          await assertSameBasis(table, fresh, lines)
           const rewritten = { replaced, by: made }
           const change = { added: [], rewritten, operation: 'replace', summary } as const
           const built = await buildSnapshot(fresh, mainBranch, change, attempt, { signal: run.signal })
@@ -82,14 +83,32 @@ export async function executeRewriteManifests(
   }
 }
 
-/** Writes the new manifests, and returns how many entries they have. */
+/**
+ * Entries were written for the format version and with the row ids that their manifests had when they were read. Neither
+ * changes the path of a manifest: an upgrade makes no snapshot, and row ids come with the next append after one.
+ */
+async function assertSameBasis(table: LoadedTable, fresh: LoadedTable, lines: readonly ManifestFile[]): Promise<void> {
+  const now = await manifestsOf(fresh, currentSnapshot(fresh.metadata, mainBranch))
+  const rowIds = new Map(now.map(({ manifestPath, firstRowId }) => [manifestPath, firstRowId]))
+  const isSame =
+    fresh.metadata.formatVersion === table.metadata.formatVersion &&
+    // Those that are gone have their own error.
+    lines.every(({ manifestPath: path, firstRowId }) => !rowIds.has(path) || rowIds.get(path) === firstRowId)
+  if (isSame) return
+  const name = tableName(table.identifier)
+  throw new IcebergError('commit_conflict', `${name} was upgraded while its manifests were rewritten. Plan again.`, {
+    details: { table: name },
+  })
+}
+
+/** Writes the new manifests, and returns how many entries they have and which manifests they replace. */
 async function rewriteGroups(
   table: LoadedTable,
   plan: RewriteManifestsPlan,
   run: ActionRun,
   timer: PhaseTimer,
   made: ManifestFile[],
-): Promise<number> {
+): Promise<{ entries: number; lines: ManifestFile[] }> {
   const { metadata } = table
   const manifests = await manifestsOf(table, currentSnapshot(metadata, mainBranch))
   const types = await partitionTypesIn(table, manifests)(plan.specId)
@@ -98,9 +117,11 @@ async function rewriteGroups(
   let number = 0
   const newPath = (): string => metadataLocationOf(metadata, `optimized-m-${uuid}-${(number += 1)}.avro`)
   let total = 0
+  const all: ManifestFile[] = []
   const progress = progressOf(plan, run)
   for (const group of plan.groups) {
     const lines = linesOf(table, manifests, group)
+    all.push(...lines)
     const entries = await timer.time('read', () => readEntries(table, lines, types, run, progress))
     assertComplete(table, lines, entries.length)
     await timer.time('write', async () => {
@@ -114,7 +135,7 @@ async function rewriteGroups(
     })
     total += entries.length
   }
-  return total
+  return { entries: total, lines: all }
 }
 
 /** What the manifest list says of the manifests of a group. */

@@ -148,7 +148,7 @@ class Rewriting {
       })
       const duckDb = this.#duckDb
       if (duckDb === undefined) return []
-      const context = { table, start, entries, settings, duckDb, signal: this.#run.signal }
+      const context = { table, start, entries, settings, duckDb, signal: this.#run.signal, claimed: new Set<string>() }
       const step = Math.min(groupsAtOnce, Math.max(1, perCommit))
       for (let at = 0; at < live.length; at += step) {
         const outcomes = await this.#timer.time('rewrite', () =>

@@ -56,6 +56,8 @@ interface DeleteRewriting {
   readonly settings: RewritePositionDeletesSettings
   readonly duckDb: DuckDb
   readonly signal: AbortSignal | undefined
+  /** Data files that have a new vector already: a second one would make the table unreadable. */
+  readonly claimed: Set<string>
 }
 
 type ReadDeletes = ReadonlyMap<string, PositionSet>
@@ -66,7 +68,7 @@ export async function rewriteDeleteGroups(
   groups: readonly LiveDeleteGroup[],
   onWritten: (files: readonly ContentFile[]) => void,
 ): Promise<DeleteGroupOutcome[]> {
-  const { table, start, settings, signal } = context
+  const { table, start, settings, signal, claimed } = context
   const reading = groups.map((live) => ({ ...live, read: new Map<DeleteEntry, ReadDeletes>(), problem: '' }))
   await forEachLimited(reading, settings.concurrency, async (each) => {
     for (const entry of each.entries) each.problem ||= await readInto(context, entry, each.read)
@@ -74,7 +76,6 @@ export async function rewriteDeleteGroups(
   const paths = new Set(reading.flatMap(({ read }) => [...read.values()].flatMap((deletes) => [...deletes.keys()])))
   const data = await findData(table, start, paths, signal)
   const outcomes: DeleteGroupOutcome[] = []
-  const claimed = new Set<string>()
   const ready: { group: DeleteGroup; read: Map<DeleteEntry, ReadDeletes>; targets: DeleteTarget[] }[] = []
   for (const { group, read, problem } of reading) {
     const message = problem === '' ? spellingProblem(read, data) : problem
