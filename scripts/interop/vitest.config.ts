@@ -14,7 +14,8 @@ export default defineConfig({
     pool: 'forks',
     // One Spark at a time.
     maxWorkers: 1,
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    // A JVM on a busy machine takes its time; only one that hangs is to be cut off.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
   },
 })
