@@ -245,22 +245,6 @@ export const mutants: readonly Mutant[] = [
     by: 'must be found',
   },
   {
-    name: 'iceberg: manifests that are written again in every try',
-    file: `${iceberg}/src/write/snapshot-work.ts`,
-    find: 'if (basis !== this.#basis) this.forget()',
-    replace: 'this.forget()',
-    tests: [snapshotBuilding],
-    by: 'is kept in the next',
-  },
-  {
-    name: 'iceberg: a kept manifest whose entries name the snapshot of a lost try',
-    file: `${iceberg}/src/write/snapshot-work.ts`,
-    find: 'inheritsSnapshotId: this.keepsManifests',
-    replace: 'inheritsSnapshotId: false',
-    tests: [snapshotBuilding],
-    by: 'is kept in the next',
-  },
-  {
     name: 'iceberg: a delete file that loses the sequence number it was given',
     file: `${iceberg}/src/write/build-snapshot.ts`,
     find: 'change.deleteSequenceNumber?.(file)',

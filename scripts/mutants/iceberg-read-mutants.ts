@@ -151,13 +151,6 @@ export const mutants: readonly Mutant[] = [
     by: 'holds one file at a time',
   },
   {
-    name: 'iceberg: changes between snapshots with those of merged manifests',
-    file: `${iceberg}/src/snapshot/changes-between.ts`,
-    find: "entry.status !== 'existing' && entry.snapshotId === snapshotId",
-    replace: "entry.status !== 'existing'",
-    tests: [`${iceberg}/test/snapshot/changes-between.test.ts`],
-  },
-  {
     name: 'iceberg: positions of one file of a group deleted in all of them',
     file: `${iceberg}/src/scan/delete-tables.ts`,
     find: 'd."deleted.file" = e.file and d."deleted.pos" = e.pos',

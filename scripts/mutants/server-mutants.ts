@@ -19,13 +19,6 @@ export const mutants: readonly Mutant[] = [
     tests: [api('events')],
   },
   {
-    name: 'http: writers who announce nothing',
-    file: 'packages/engine/src/database/database.ts',
-    find: 'if (rows.length > 0 && mayWrite(statement)) this.#onWritten?.()',
-    replace: '',
-    tests: [api('events')],
-  },
-  {
     name: 'http: a role that is not looked at',
     file: `${server}/src/access/access.ts`,
     find: 'if (allows(caller.role, role)) return caller',

@@ -127,14 +127,6 @@ export const mutants: readonly Mutant[] = [
     by: 'no longer drained',
   },
   {
-    name: 'a retried deferral that the worker does not look for',
-    file: `${worker}/worker.ts`,
-    find: " || outcome.kind === 'deferred'",
-    replace: '',
-    tests: [workerTest('wake-ups')],
-    by: 'a deferral',
-  },
-  {
     name: 'a poll that every claim puts off',
     file: `${worker}/fetcher.ts`,
     find: 'async #claimOnce(queue: string): Promise<Found> {',

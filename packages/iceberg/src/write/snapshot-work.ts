@@ -116,10 +116,11 @@ export class SnapshotDraft {
     this.targetBytes = targetManifestBytes(table.metadata)
   }
 
-  /** Whether manifests of this try may be used by the next one. */
-  get keepsManifests(): boolean {
-    return this.table.metadata.formatVersion > 1
-  }
+  /**
+   * Whether manifests of this try may be used by the next one: then they must not name their snapshot, whose id added and
+   * removed entries inherit. PyIceberg 0.11 does not read such entries right, so every try names it.
+   */
+  readonly keepsManifests: boolean = false
 
   /** A manifest of the snapshot before that stays as it is. */
   kept(manifest: ManifestFile): PlannedManifest {
