@@ -67,4 +67,11 @@ export const mutants: readonly Mutant[] = [
     replace: 'raw.writableLength >= 0',
     tests: [api('slow-viewers')],
   },
+  {
+    name: 'tls: an answer to a client that has not shaken hands',
+    file: `${server}/src/http/refuse.ts`,
+    find: "|| /^ERR_(TLS|SSL)_/.test(error.code ?? '')",
+    replace: '',
+    tests: [api('tls')],
+  },
 ]

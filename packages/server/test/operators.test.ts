@@ -1,8 +1,3 @@
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { request } from 'node:https'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { submitted } from '../../engine/test/bed.ts'
 import { echo, openServerBed, type ServerBed } from './server-bed.ts'
@@ -130,39 +125,4 @@ test('metrics tell how long routes took, of the pool and of the event loop', asy
     .toMatch(/fencepost_http_request_duration_seconds_bucket\{method="GET",route="\/jobs",le="\+Inf"\} [1-9]/)
   expect(await text()).toMatch(/fencepost_pool_connections\{state="idle"\} \d+\n/)
   expect(await text()).toMatch(/nodejs_eventloop_lag_seconds\{stat="p99"\} [\d.e-]+\n/)
-})
-
-test('with a certificate it is served over TLS', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'fencepost-tls-'))
-  try {
-    const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
-    execFileSync(
-      'openssl',
-      ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'].concat([
-        '-subj',
-        '/CN=localhost',
-        '-addext',
-        'subjectAltName=IP:127.0.0.1',
-        '-keyout',
-        key,
-        '-out',
-        cert,
-      ]),
-      { stdio: 'ignore' },
-    )
-    const tls = { key: readFileSync(key), cert: readFileSync(cert) }
-    const server = await on.open({ tls })
-    expect(server.url).toMatch(/^https:/)
-    const status = await new Promise((resolve, reject) => {
-      const asked = request(`${server.url}/jobs`, { ca: tls.cert }, (response) => {
-        response.resume()
-        resolve(response.statusCode)
-      })
-      asked.on('error', reject)
-      asked.end()
-    })
-    expect(status).toBe(200)
-  } finally {
-    rmSync(folder, { recursive: true })
-  }
 })

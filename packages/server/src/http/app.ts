@@ -89,7 +89,9 @@ function transportOf({ tls, maxHeaderBytes, headersTimeoutMs }: CheckedServerOpt
   // The types of Fastify tell servers apart by their transport; nothing here does.
   return tls === undefined
     ? { http }
-    : ({ https: { minVersion: 'TLSv1.2', ...tls, ...http } } as unknown as { http: typeof http })
+    : ({ https: { minVersion: 'TLSv1.2', handshakeTimeout: headersTimeoutMs, ...tls, ...http } } as unknown as {
+        http: typeof http
+      })
 }
 
 /** Which addresses of X-Forwarded-For, counted from this server's side, are those of proxies. */

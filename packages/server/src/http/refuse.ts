@@ -45,7 +45,8 @@ function unexpected(error: unknown, request: FastifyRequest, logger: Logger): Ap
 
 /** Answers what is not even HTTP, or does not arrive, on the bare connection. */
 export function refuseConnection(error: Error & { code?: string }, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+  // Without a handshake nothing can be written: an answer would wait for one, and hold the connection for ever.
+  if (error.code === 'ECONNRESET' || /^ERR_(TLS|SSL)_/.test(error.code ?? '') || !socket.writable) {
     socket.destroy()
     return
   }
