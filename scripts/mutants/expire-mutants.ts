@@ -3,6 +3,7 @@ import type { Mutant } from './mutant.ts'
 const actions = 'packages/iceberg/src/actions'
 const retention = `${actions}/expire-snapshots/retention.test.ts`
 const expiry = 'packages/iceberg/test/actions/expire-snapshots.test.ts'
+const fenced = 'packages/iceberg/test/actions/fenced.test.ts'
 const orphans = 'packages/iceberg/test/actions/remove-orphan-files.test.ts'
 
 export const mutants: readonly Mutant[] = [
@@ -94,6 +95,22 @@ export const mutants: readonly Mutant[] = [
     replace: '',
     tests: [orphans],
     by: 'between two batches',
+  },
+  {
+    name: 'deletes: batches go on when the fence is lost',
+    file: `${actions}/verified-deletes.ts`,
+    find: 'await options.beforeDelete?.()',
+    replace: '',
+    tests: [fenced],
+    by: 'no further batch',
+  },
+  {
+    name: 'actions: commits are made outside the transaction that was given',
+    file: `${actions}/action.ts`,
+    find: '...(inTransaction !== undefined && { inTransaction }),',
+    replace: '',
+    tests: [fenced],
+    by: 'commits only in the transaction that it is given',
   },
   {
     name: 'orphans: the table is loaded before the listing',

@@ -1,4 +1,5 @@
 import type { Catalog, CommitRequest, LoadedTable, TableIdentifier } from '../catalogs/catalog.ts'
+import type { CommitOptions } from '../commit/index.ts'
 
 // Every action has two halves: `plan…(table, options)` reads the table and returns plain data, which prints as JSON;
 // `execute…(table, plan, run)` carries exactly that plan out. Between the two the table may change: what a plan says is
@@ -19,6 +20,13 @@ export interface ActionRun {
   readonly signal?: AbortSignal
   /** Called immediately before every commit; a commit it refuses is not made. */
   readonly guard?: CommitRequest['guard']
+  /** JDBC catalogs only: runs every commit, with its guard, in a transaction of the caller. */
+  readonly inTransaction?: CommitRequest['inTransaction']
+  /**
+   * Called immediately before every batch of files that an expiry or a removal of orphans deletes or moves. When it
+   * throws, the batch stays and the action ends with that error.
+   */
+  readonly beforeDelete?: () => Promise<void>
   /** Goes into the summary of every snapshot that the action makes. */
   readonly summary?: Readonly<Record<string, string>>
   readonly onProgress?: (progress: ActionProgress) => void
@@ -51,6 +59,20 @@ export function plannedTable({ identifier, metadata }: LoadedTable, snapshotId?:
     identifier,
     uuid: metadata.tableUuid ?? '',
     ...(snapshotId !== undefined && { snapshotId: String(snapshotId) }),
+  }
+}
+
+/** The options of every commit of an action, to the table that it was planned for. */
+export function commitOptionsOf(
+  { guard, inTransaction, signal, pause }: ActionRun,
+  tableUuid: string | undefined,
+): CommitOptions {
+  return {
+    tableUuid,
+    ...(guard !== undefined && { guard }),
+    ...(inTransaction !== undefined && { inTransaction }),
+    ...(signal !== undefined && { signal }),
+    ...(pause !== undefined && { pause }),
   }
 }
 

@@ -21,6 +21,8 @@ export interface VerifiedDeletesOptions {
   readonly markReachable: (table: LoadedTable) => Promise<void>
   /** Default: deletes them. */
   readonly remove?: (table: LoadedTable, files: readonly CandidateFile[]) => Promise<Deleted>
+  /** Called immediately before each batch is removed; when it throws, the batch stays. */
+  readonly beforeDelete?: (() => Promise<void>) | undefined
   /** Batches that are deleted at the same time. */
   readonly maxConcurrentDeletes: number
   readonly batchFiles: number
@@ -65,6 +67,7 @@ export async function deleteVerified(options: VerifiedDeletesOptions): Promise<D
       const unmarked = table === before ? batch : batch.filter(isUnmarked)
       const files = unmarked.filter(({ path }) => mayDelete(path))
       if (files.length === 0) continue
+      await options.beforeDelete?.()
       const work = remove(table, files).then((deleted) => {
         running.delete(work)
         tally.add(files, deleted)

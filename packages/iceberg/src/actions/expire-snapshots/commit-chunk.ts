@@ -3,7 +3,7 @@ import { IcebergError } from '../../errors.ts'
 import { tableName, type LoadedTable } from '../../catalogs/catalog.ts'
 import type { TableMetadata } from '../../metadata/table-metadata.ts'
 import type { MetadataRequirement, MetadataUpdate } from '../../metadata/update.ts'
-import type { ActionRun } from '../action.ts'
+import { commitOptionsOf, type ActionRun } from '../action.ts'
 import { retentionSettings } from './options.ts'
 import type { ExpireSnapshotsPlan } from './plan.ts'
 import { decideRetention } from './retention.ts'
@@ -52,13 +52,8 @@ export async function commitChunk(
     removals.set(built, removal)
     return built
   }
-  const { catalog, guard, signal, pause } = run
-  const outcome = await commitTable(catalog, identifier, build, {
-    ...(uuid !== '' && { tableUuid: uuid }),
-    ...(guard !== undefined && { guard }),
-    ...(signal !== undefined && { signal }),
-    ...(pause !== undefined && { pause }),
-  }).catch((error: Error) => {
+  const options = commitOptionsOf(run, uuid === '' ? undefined : uuid)
+  const outcome = await commitTable(run.catalog, identifier, build, options).catch((error: Error) => {
     throw new ChunkNotCommitted(error, true)
   })
   if (outcome.outcome === 'unknown') throw new ChunkNotCommitted(outcome.error, false)

@@ -194,15 +194,15 @@ class Expiry {
     markReachable: VerifiedDeletesOptions['markReachable'],
     mayDelete: (path: string) => boolean,
   ): Promise<DeletedFiles> {
-    const { catalog, signal, maxConcurrentDeletes = 4, deleteBatchFiles = 1000, onProgress } = this.#run
+    const { catalog, signal, beforeDelete, maxConcurrentDeletes = 4, deleteBatchFiles = 1000, onProgress } = this.#run
     let done = 0
     const onBatch = (attempted: number): void => {
       done += attempted
       onProgress?.({ phase: 'delete', files: { done, total } })
     }
-    const limits = { maxConcurrentDeletes, batchFiles: deleteBatchFiles }
+    const options = { action, catalog, table, candidates, markReachable, mayDelete, signal, beforeDelete, onBatch }
     return await this.#timer.time('delete', () =>
-      deleteVerified({ action, catalog, table, candidates, markReachable, mayDelete, signal, onBatch, ...limits }),
+      deleteVerified({ ...options, maxConcurrentDeletes, batchFiles: deleteBatchFiles }),
     )
   }
 

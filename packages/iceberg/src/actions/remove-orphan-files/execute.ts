@@ -113,6 +113,7 @@ async function remove(
       mayDelete: (path) => search.mayGo(path) && (planned === undefined || planned.has(path)),
       markReachable: search.markReachable,
       remove: removeBatch,
+      beforeDelete: run.beforeDelete,
       maxConcurrentDeletes,
       batchFiles: deleteBatchFiles,
       signal,

@@ -10,7 +10,7 @@ import { manifestsOf } from '../../snapshot/live-files.ts'
 import { buildSnapshot, type SnapshotChange } from '../../write/build-snapshot.ts'
 import { removeFiles } from '../../write/remove-files.ts'
 import { SnapshotWork } from '../../write/snapshot-work.ts'
-import type { ActionRun } from '../action.ts'
+import { commitOptionsOf, type ActionRun } from '../action.ts'
 import type { RewrittenGroup } from './live-group.ts'
 import { newDeleteConflicts, type Conflict } from './new-deletes.ts'
 import type { RewriteSettings } from './options.ts'
@@ -37,11 +37,12 @@ export async function commitGroups(
   reading: ReaderOptions,
 ): Promise<CommittedGroups> {
   const tries = new Tries(groups, settings, run, reading)
-  const outcome = await commitTable(run.catalog, table.identifier, (fresh, attempt) => tries.build(fresh, attempt), {
-    tableUuid: table.metadata.tableUuid,
-    ...(run.guard !== undefined && { guard: run.guard }),
-    ...(run.signal !== undefined && { signal: run.signal }),
-  }).catch(async (error: unknown) => {
+  const outcome = await commitTable(
+    run.catalog,
+    table.identifier,
+    (fresh, attempt) => tries.build(fresh, attempt),
+    commitOptionsOf(run, table.metadata.tableUuid),
+  ).catch(async (error: unknown) => {
     // What was sent is removed by the commit, or kept, as it knows best.
     await removeFiles(table, tries.neverSent())
     throw error

@@ -9,7 +9,7 @@ import { isUnpartitioned } from '../../schema/partition-spec.ts'
 import { manifestsOf } from '../../snapshot/live-files.ts'
 import { readManifests } from '../../snapshot/read-manifests.ts'
 import { buildSnapshot } from '../../write/build-snapshot.ts'
-import type { ActionRun } from '../action.ts'
+import { commitOptionsOf, type ActionRun } from '../action.ts'
 
 // Deletes that can match nothing any more, as Spark's remove-dangling-deletes finds them: position deletes that are older
 // than every data file of their partition, equality deletes that are not newer than one, deletes of a partition without
@@ -33,11 +33,7 @@ export async function removeDanglingDeletes(
       const change = { added: [], removed, operation: 'replace' as const, ...(summary !== undefined && { summary }) }
       return await buildSnapshot(fresh, branch, change, attempt, { signal })
     },
-    {
-      tableUuid: table.metadata.tableUuid,
-      ...(run.guard !== undefined && { guard: run.guard }),
-      ...(run.signal !== undefined && { signal: run.signal }),
-    },
+    commitOptionsOf(run, table.metadata.tableUuid),
   )
   if (outcome.outcome === 'unknown') throw outcome.error
   if (outcome.outcome === 'applied') {

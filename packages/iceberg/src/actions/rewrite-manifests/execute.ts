@@ -11,7 +11,7 @@ import { readManifests } from '../../snapshot/read-manifests.ts'
 import { buildSnapshot } from '../../write/build-snapshot.ts'
 import { metadataLocationOf } from '../../write/data-location.ts'
 import { removeFiles } from '../../write/remove-files.ts'
-import { PhaseTimer, type ActionCosts, type ActionRun } from '../action.ts'
+import { commitOptionsOf, PhaseTimer, type ActionCosts, type ActionRun } from '../action.ts'
 import { assertPlannedFor } from '../same-table.ts'
 import { clusteredManifests } from './clustered-manifests.ts'
 import { compareEntries, orderFields } from './partition-order.ts'
@@ -57,11 +57,7 @@ export async function executeRewriteManifests(
           isSent = true
           return built
         },
-        {
-          tableUuid: table.metadata.tableUuid,
-          ...(run.signal !== undefined && { signal: run.signal }),
-          ...(run.guard !== undefined && { guard: run.guard }),
-        },
+        commitOptionsOf(run, table.metadata.tableUuid),
       ),
     )
     if (outcome.outcome === 'applied') {

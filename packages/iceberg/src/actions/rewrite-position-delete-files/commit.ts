@@ -8,7 +8,7 @@ import { currentSnapshot, mainBranch } from '../../metadata/table-metadata.ts'
 import { buildSnapshot } from '../../write/build-snapshot.ts'
 import { removeFiles } from '../../write/remove-files.ts'
 import { SnapshotWork } from '../../write/snapshot-work.ts'
-import type { ActionRun } from '../action.ts'
+import { commitOptionsOf, type ActionRun } from '../action.ts'
 import { deleteEntries, findData, isVector } from './delete-entries.ts'
 import type { RewrittenDeletes } from './rewrite-groups.ts'
 
@@ -32,7 +32,7 @@ export async function commitDeletes(
   groups: readonly RewrittenDeletes[],
   run: ActionRun,
 ): Promise<CommittedDeletes> {
-  const { signal, guard, catalog } = run
+  const { signal, catalog } = run
   const work = new SnapshotWork()
   const builtFor = new Map<BuiltCommit, readonly RewrittenDeletes[]>()
   const listed = new Set<string>()
@@ -54,14 +54,9 @@ export async function commitDeletes(
     for (const file of built.files) listed.add(file)
     return built
   }
-  const options = {
-    tableUuid: table.metadata.tableUuid,
-    ...(signal !== undefined && { signal }),
-    ...(guard !== undefined && { guard }),
-  }
   let outcome: CommitOutcome
   try {
-    outcome = await commitTable(catalog, table.identifier, build, options)
+    outcome = await commitTable(catalog, table.identifier, build, commitOptionsOf(run, table.metadata.tableUuid))
   } finally {
     await removeUnlisted(table, groups, listed)
   }
