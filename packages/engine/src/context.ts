@@ -15,6 +15,8 @@ export interface Context {
   readonly logger: Logger
   readonly telemetry: Telemetry
   readonly wake: Wake
+  /** Whether it was opened to run migrations, or to refuse a schema of another version. */
+  readonly migrates: boolean
   /** Whether every claim waits for the disk. */
   readonly durableClaims: boolean
   /** What processes of isolated handlers are given beside the above. */

@@ -9,8 +9,9 @@ import { settle, settleAll, type Outcome } from './attempt/settle.ts'
 import { listStepsOf, type Step } from './attempt/step.ts'
 import { checkInteger, checkKey, storableText } from './check.ts'
 import type { Context } from './context.ts'
-import type { CallerClient, Database, Db } from './database/database.ts'
-import { schemaVersion, type SchemaVersion } from './database/migrate.ts'
+import type { CallerClient, Db, EngineDatabase } from './database/database.ts'
+import { migrate, requireSchema, schemaVersion, type SchemaVersion } from './database/migrate.ts'
+import type { MigrationSet } from './database/migration-set.ts'
 import { FencepostError } from './errors.ts'
 import { checkId } from './ids.ts'
 import { cancelTrees, type Cancelled } from './lifecycle/cancel.ts'
@@ -24,6 +25,9 @@ import { insertSubmissions, isKeyed, type Submitted } from './lifecycle/submit.t
 import { SubmitTogether } from './lifecycle/submit-together.ts'
 import { sweep, type Swept, type SweepOptions } from './lifecycle/sweep.ts'
 import { findOperation, operationDefaults, type Operation } from './operation.ts'
+import { countDepth, type Depth } from './read/depth.ts'
+import { countEnded, type Ended, type EndedRange } from './read/ended.ts'
+import { EventFeed } from './read/event-feed.ts'
 import { explainJob, type Explanation } from './read/explain.ts'
 import {
   listEventPage,
@@ -60,9 +64,6 @@ export type ClaimAnswer =
   /** Somebody else won, it is not due, it is finished, its slot is busy, …: explain() tells. */
   | { claimed: false }
 
-/** Where statements can be run on the engine's own connections. */
-export type EngineDatabase = Pick<Database, 't' | 'prepared' | 'query' | 'transaction' | 'clientTransaction'>
-
 export type Aborted = { aborted: true; jobIds: string[] } | { aborted: false; why: 'not_found' | 'nothing_to_abort' }
 
 /** Jobs on one Postgres schema. Made by openEngine(). */
@@ -71,6 +72,8 @@ export class Engine {
   readonly workerId: string
   /** Jobs that are submitted at set times. */
   readonly schedules: Schedules
+  /** Events as they are written, for those who follow them. */
+  readonly feed: EventFeed
   readonly #context: Context
   readonly #close: () => Promise<void>
   readonly #claims: Claims
@@ -81,6 +84,7 @@ export class Engine {
     this.#close = options.close
     this.workerId = options.workerId ?? `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`
     this.schedules = new Schedules(context)
+    this.feed = new EventFeed(context.database)
     this.#claims = new Claims(context, this.workerId, () => this.sweep())
   }
 
@@ -108,6 +112,16 @@ export class Engine {
   async schemaVersion(): Promise<SchemaVersion> {
     const { database } = this.#context
     return schemaVersion(database.pool, { schema: database.t.schema })
+  }
+
+  /**
+   * Brings the relations of packages on top of the engine up to date, or refuses them, as the engine was opened: with
+   * migrate: true or false.
+   */
+  async prepareSchema(migrations: readonly MigrationSet[]): Promise<void> {
+    const { database, migrates } = this.#context
+    const prepare = migrates ? migrate : requireSchema
+    await prepare(database.pool, { schema: database.t.schema, migrations })
   }
 
   /** Submits one job. A conflict on its lock or dedup key is an answer that names the holder, not an error. */
@@ -369,6 +383,16 @@ export class Engine {
   /** The events of a job, oldest first. */
   async events(jobId: string, options: EventsOptions = {}): Promise<JobEvent[]> {
     return listEvents(this.#db, checkId(jobId), options)
+  }
+
+  /** Counts every unfinished job by queue and operation: the more there are, the longer it takes. */
+  async depth(): Promise<Depth[]> {
+    return countDepth(this.#db)
+  }
+
+  /** Counts the jobs that ended in a range of event ids. */
+  async endedBetween(range: EndedRange): Promise<Ended> {
+    return countEnded(this.#db, range)
   }
 
   /** Calls back whenever events may have been written, until what it resolves with is called. Look regularly too. */

@@ -1,21 +1,16 @@
-export { Attempt, type AbortReason, type Written } from './attempt/attempt.ts'
+export { Attempt, type AbortReason, type FenceHeld, type Written } from './attempt/attempt.ts'
 export type { EngineClaimOptions } from './attempt/claims.ts'
 export type { EmitOptions, Level, Progress } from './attempt/emit.ts'
 export type { Outcome } from './attempt/settle.ts'
 export type { Step, StepResult } from './attempt/step.ts'
 export type { TransactionClient } from './attempt/transaction.ts'
-export type { CallerClient, Db } from './database/database.ts'
+export type { CallerClient, Db, EngineDatabase, PackageDb } from './database/database.ts'
 export { migrate, schemaVersion, type Migration, type SchemaVersion } from './database/migrate.ts'
+export type { MigrationSet } from './database/migration-set.ts'
+export { relationOf } from './database/relations.ts'
 export { join, sql, type Sql } from './database/sql.ts'
 export { openEmbeddedPostgres, type EmbeddedPostgres, type EmbeddedPostgresOptions } from './embedded/index.ts'
-export {
-  Engine,
-  type Aborted,
-  type ClaimAnswer,
-  type EngineDatabase,
-  type EngineSubmitOptions,
-  type SubmitItem,
-} from './engine.ts'
+export { Engine, type Aborted, type ClaimAnswer, type EngineSubmitOptions, type SubmitItem } from './engine.ts'
 export { errorCodes, FencepostError, PermanentError, RetryLater, type ErrorCode } from './errors.ts'
 export type { Json } from './json.ts'
 export type { Cancelled } from './lifecycle/cancel.ts'
@@ -40,7 +35,10 @@ export {
   type Schema,
 } from './operation.ts'
 export type { EngineOptions } from './options.ts'
-export { eventFromRow, type EventPage, type EventRow, type JobEvent } from './read/events.ts'
+export type { Depth } from './read/depth.ts'
+export type { EndedJobs } from './read/ended.ts'
+export type { DatabaseState, EventFeed } from './read/event-feed.ts'
+export type { EventPage, JobEvent } from './read/events.ts'
 export type { Explanation, Reason } from './read/explain.ts'
 export type { Job, JobStatus, JobSummary, ListedJob } from './read/job.ts'
 export type { JobPage, JobValue, ListOptions, PageOptions } from './read/list.ts'

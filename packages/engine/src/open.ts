@@ -55,6 +55,7 @@ export async function openEngineWith(
     limits: checked,
     logger,
     wake,
+    migrates: checked.migrate,
     durableClaims: checked.durableClaims,
     telemetry: createTelemetry(),
     handlerProcess: checked,

@@ -1,5 +1,6 @@
 import { pathToFileURL } from 'node:url'
 import { checkInteger, checkKey } from './check.ts'
+import type { MigrationSet } from './database/migration-set.ts'
 import { FencepostError } from './errors.ts'
 import { silentLogger, type Logger } from './logger.ts'
 import type { Operation } from './operation.ts'
@@ -14,6 +15,8 @@ export interface EngineOptions {
   operations?: readonly Operation[]
   /** The path or file URL of a module that exports `operations`: what processes of isolated handlers import. */
   operationsModule?: string | URL
+  /** The migrations of packages on top of the engine, applied after its own. */
+  migrations?: readonly MigrationSet[]
   /** Run the migrations when opening; otherwise a schema of another version is refused. */
   migrate?: boolean
   /** Names this process in what it claims; unique, or left out. */
@@ -54,6 +57,7 @@ export interface CheckedOptions extends EngineLimits {
   schema: string
   operations: ReadonlyMap<string, Operation>
   operationsModule: string | undefined
+  migrations: readonly MigrationSet[]
   migrate: boolean
   workerId: string | undefined
   maxConnections: number
@@ -123,6 +127,7 @@ export function checkOptions(options: EngineOptions): CheckedOptions {
     schema,
     operations,
     operationsModule: moduleAddress(options.operationsModule),
+    migrations: options.migrations ?? [],
     migrate: options.migrate ?? engineDefaults.migrate,
     workerId: checkKey(options.workerId, 'workerId'),
     maxConnections: number('maxConnections', 1),

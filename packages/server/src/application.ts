@@ -1,5 +1,5 @@
 import type { JobValue } from '@fencepost/client'
-import type { Engine, Job, ListedJob, ListOptions } from '@fencepost/engine'
+import type { Engine, Job, ListedJob, ListOptions, MigrationSet } from '@fencepost/engine'
 import type { z } from 'zod'
 import type { Endpoint } from './endpoint.ts'
 
@@ -17,6 +17,8 @@ export interface JobFilter {
 /** What is added to the server by those who build on it. Its operations are those that the engine was opened with. */
 export interface Application {
   readonly name: string
+  /** The migrations of relations of its own. */
+  readonly migrations?: readonly MigrationSet[]
   /** Routes beside the server's own; they get the same checks, access and documentation. */
   readonly endpoints?: (engine: Engine, present: Presenter) => readonly Endpoint[]
   /**
@@ -37,6 +39,6 @@ export interface Presenter {
   jobs(jobs: readonly Job[]): Promise<JobJson[]>
   /** Jobs in a list, with the values that are asked for. */
   summaries(jobs: readonly ListedJob[], include: readonly JobValue[]): Promise<JobJson[]>
-  /** A job that has just been submitted, and has no steps that could be looked up. */
-  unstarted(job: Job): JobJson
+  /** A job that has just been submitted, as it was accepted: pending, whatever has happened to it since. */
+  accepted(job: Job): JobJson
 }

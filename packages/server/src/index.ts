@@ -2,6 +2,7 @@ export { countTokens, createToken, listTokens, revokeToken, type Revoked, type S
 export type { Application, JobFilter, JobJson, Presenter } from './application.ts'
 export { endpoint, type Answer, type Call, type Caller, type Endpoint } from './endpoint.ts'
 export { ApiError } from './error.ts'
+export { serverMigrations } from './migrations.ts'
 export { openServer, type Server } from './open-server.ts'
 export { runServer, type RunServerOptions } from './run-server.ts'
 export { serverDefaults, ServerStartError, type ServerOptions } from './options.ts'

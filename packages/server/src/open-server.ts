@@ -26,6 +26,7 @@ import {
   type CheckedServerOptions,
   type ServerOptions,
 } from './options.ts'
+import { serverMigrations } from './migrations.ts'
 import { scheduleEndpoints } from './schedules/endpoints.ts'
 import { healthEndpoints, serviceEndpoints, tokenEndpoints } from './service.ts'
 import { Upkeep } from './upkeep.ts'
@@ -43,6 +44,7 @@ export interface Server {
 export async function openServer(options: ServerOptions): Promise<Server> {
   const checked = checkServerOptions(options)
   const { engine, host, port } = checked
+  await engine.prepareSchema([serverMigrations, ...checked.applications.flatMap(({ migrations }) => migrations ?? [])])
   requireProtection(host, (await countTokens(engine.database)).usable)
   const access = new Access(engine.database, { loopback: isLoopback(host) })
   const live = openLive(checked, access)
@@ -110,8 +112,8 @@ function endpointsOf(options: CheckedServerOptions, access: Access, live: Live, 
 
 function openLive(options: CheckedServerOptions, access: Access): Live {
   const { engine, eventPollMs: pollMs, logger } = options
-  const jobFeed = new JobFeed(engine.database, { pollMs, logger })
-  const allFeed = new AllFeed(engine.database, { pollMs, logger })
+  const jobFeed = new JobFeed(engine.feed, { pollMs, logger })
+  const allFeed = new AllFeed(engine.feed, { pollMs, logger })
   const listening = new Listening(engine, logger, () => {
     jobFeed.trigger()
     allFeed.trigger()

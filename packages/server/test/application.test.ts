@@ -25,8 +25,10 @@ const images: Application = {
         throw new ApiError({ code: 'image_unknown', status: 404 }, 'There is no such image.')
       const answer = await engine.submit(resize, { image: params.image }, { by: caller.name })
       if (!answer.submitted) throw new ApiError('lock_held', 'It is being resized.', { details: { width: body.width } })
+      await engine.claimJob(answer.jobId)
       const job = await engine.get(answer.jobId)
-      const [json] = await present.jobs(job === undefined ? [] : [job])
+      if (job === undefined) throw new Error('it is gone')
+      const json = present.accepted(job)
       return {
         body: { job: json as { job_id: string }, by: caller.name },
         headers: { location: `/jobs/${answer.jobId}` },
@@ -58,6 +60,9 @@ test('an application has routes, job fields, filters, errors and metrics of its 
   const { job } = made.json as { job: { job_id: string; payload?: unknown } }
   expect(made.headers.get('location')).toBe(`/jobs/${job.job_id}`)
   expect(job.payload).toBeUndefined()
+  // A worker has it already; the answer is the job as it was accepted.
+  expect(job).toMatchObject({ status: 'pending', started_at: null, attempts: 0, attempt_id: null })
+  expect((await on.http('GET', `/jobs/${job.job_id}`)).json).toMatchObject({ status: 'running', attempts: 1 })
   const other = await on.http('POST', '/operations/echo/jobs', { body: { payload: { a: 1 } } })
   expect(other.json).toMatchObject({ payload: { a: 1 } })
   const filtered = await on.http('GET', '/jobs?image=cat')

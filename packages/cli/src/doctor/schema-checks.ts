@@ -1,5 +1,6 @@
 import { schemaVersion } from '@fencepost/engine'
 import type pg from 'pg'
+import { migrations } from '../service/migrations.ts'
 import { firstRow, type Check } from './check.ts'
 
 // The schema, and what this user may do in it.
@@ -9,8 +10,19 @@ export const schemaCheck: Check = {
   async examine({ session, schema }) {
     const { current, latest } = await schemaVersion(session as unknown as pg.ClientBase, { schema })
     const details = { current, latest }
-    if (current === latest) {
+    const outdated = await outdatedPackage(session as unknown as pg.ClientBase, schema)
+    if (current === latest && outdated === undefined) {
       return { state: 'ok', message: `Schema ${schema} is at version ${current}, as this release wants it.`, details }
+    }
+    if (outdated !== undefined && current === latest) {
+      const { package: name, ...version } = outdated
+      const newer = version.current > version.latest
+      return {
+        state: 'fail',
+        message: `The ${name} part of schema ${schema} is at version ${version.current}; this release works with ${version.latest}.`,
+        advice: newer ? 'Update this program.' : 'Run `fencepost migrate`.',
+        details: { package: name, ...version },
+      }
     }
     if (current > latest) {
       return {
@@ -30,6 +42,14 @@ export const schemaCheck: Check = {
       details,
     }
   },
+}
+
+async function outdatedPackage(session: pg.ClientBase, schema: string) {
+  for (const set of migrations) {
+    const version = await schemaVersion(session, { schema, set })
+    if (version.current !== version.latest) return { package: set.package, ...version }
+  }
+  return undefined
 }
 
 export const permissionsCheck: Check = {
@@ -79,7 +99,7 @@ async function missingPrivileges(session: Parameters<Check['examine']>[0]['sessi
             unnest(case relkind when 'S' then array['usage'] when 'v' then array['select']
                                 else array['select', 'insert', 'update', 'delete'] end) as privilege
       where relnamespace = to_regnamespace(quote_ident($1)) and relkind in ('r', 'p', 'v', 'S')
-        and (relname <> 'migrations' or privilege = 'select')
+        and (relname not in ('migrations', 'package_migrations') or privilege = 'select')
         and not case relkind when 'S' then has_sequence_privilege(oid, privilege)
                              else has_table_privilege(oid, privilege) end
       order by 1`,

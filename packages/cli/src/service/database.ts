@@ -4,6 +4,7 @@ import { UsageError } from '../failure.ts'
 import { maskUrl } from '../configuration/mask.ts'
 import type { Settings } from '../configuration/settings.ts'
 import type { Output } from '../output/output.ts'
+import { migrations } from './migrations.ts'
 
 /** The Postgres that was configured, or an embedded one that is started or joined. */
 export interface OpenedDatabase {
@@ -61,7 +62,7 @@ export async function openConfiguredEngine(
   const database = await openDatabase(settings, output)
   try {
     const { schema, migrate } = settings
-    const engine = await openEngine({ database: database.url, schema, migrate, ...options })
+    const engine = await openEngine({ database: database.url, schema, migrate, migrations, ...options })
     const close = async () => {
       await engine.close()
       await database.close()

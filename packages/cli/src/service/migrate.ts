@@ -1,11 +1,12 @@
-import { migrate as runMigrations, schemaVersion, type Migration } from '@fencepost/engine'
+import { migrate as runMigrations, schemaVersion } from '@fencepost/engine'
 import pg from 'pg'
 import type { Exit } from '../exit-codes.ts'
 import type { Output } from '../output/output.ts'
 import { openDatabase } from './database.ts'
+import { migrations } from './migrations.ts'
 import type { DatabaseSettings } from './settings.ts'
 
-/** Runs the migrations, or only says which version the schema has. */
+/** Runs the migrations of all packages, or only says which version the schema has. */
 export async function migrate(
   { status }: { status: boolean },
   settings: DatabaseSettings,
@@ -16,15 +17,19 @@ export async function migrate(
   const pool = new pg.Pool({ connectionString: database.url, max: 1, connectionTimeoutMillis: 10_000 })
   pool.on('error', () => {}) // the statement that is under way reports it
   try {
-    const applied: Migration[] = status ? [] : await runMigrations(pool, { schema })
+    const applied = status ? [] : await runMigrations(pool, { schema, migrations })
     const { current, latest } = await schemaVersion(pool, { schema })
-    output.answer({ schema, current, latest, applied }, () =>
+    const packages = await Promise.all(
+      migrations.map(async (set) => ({ package: set.package, ...(await schemaVersion(pool, { schema, set })) })),
+    )
+    output.answer({ schema, current, latest, packages, applied }, () =>
       [
-        ...applied.map(({ name }) => `Applied ${name}.`),
+        ...applied.map(({ package: of, name }) => `Applied ${of}/${name}.`),
         `Schema ${schema} is at version ${current}; this release works with ${latest}.`,
+        ...packages.map((one) => `Its ${one.package} part is at version ${one.current} of ${one.latest}.`),
       ].join('\n'),
     )
-    return current === latest ? 'ok' : 'failed'
+    return [{ current, latest }, ...packages].every((one) => one.current === one.latest) ? 'ok' : 'failed'
   } finally {
     await pool.end()
     await database.close()

@@ -1,3 +1,4 @@
+import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { openBed, submitted, work, type Bed } from '../../test/bed.ts'
@@ -111,6 +112,47 @@ describe('step', () => {
       { ordinal: 2, step: 'b', success: false, error: 'b fails the first time' },
       { ordinal: 3, step: 'b', success: true, result: 42 },
     ])
+  })
+})
+
+describe('holdFence', () => {
+  const insert = 'insert into rows_of_handlers values (1)'
+  const rows = () => bed.query('select n from rows_of_handlers')
+  const sessions: pg.Client[] = []
+  const session = async () => {
+    const client = new pg.Client({ connectionString: bed.url })
+    await client.connect()
+    sessions.push(client)
+    return client
+  }
+  afterAll(() => Promise.all(sessions.map((client) => client.end())))
+
+  test('in a transaction of the caller keeps everybody from ending the attempt until that has committed', async () => {
+    const jobId = await submitted(bed.engine.submit(handled, {}))
+    const [attempt] = await bed.engine.claim()
+    if (attempt === undefined) throw new Error('nothing to claim')
+    const caller = await session()
+    await caller.query('begin')
+    await caller.query(insert)
+    expect(await attempt.holdFence(caller)).toEqual({ held: true })
+    const cancelled = bed.engine.cancel(jobId)
+    await bed.blocked()
+    expect((await bed.engine.get(jobId))?.status).toBe('running')
+    await caller.query('commit')
+    expect(await cancelled).toMatchObject({ cancelled: true })
+    expect(await rows()).toHaveLength(1)
+  })
+
+  test('answers that the fence is lost, fires the signal and locks nothing', async () => {
+    const jobId = await submitted(bed.engine.submit(handled, {}))
+    const [attempt] = await bed.engine.claim()
+    await bed.engine.cancel(jobId)
+    const caller = await session()
+    await caller.query('begin')
+    expect(await attempt?.holdFence(caller)).toEqual({ held: false, why: 'fence_lost' })
+    expect(await attempt?.checkFence()).toEqual({ held: false, why: 'fence_lost' })
+    expect(attempt?.signal.aborted).toBe(true)
+    await caller.query('rollback')
   })
 })
 

@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import type { Db } from '../database/database.ts'
+import type { CallerClient, Db } from '../database/database.ts'
 import { FencepostError, RetryLater } from '../errors.ts'
 import type { Json } from '../json.ts'
 import type { Link } from '../lifecycle/chain.ts'
@@ -18,6 +18,9 @@ import { holdFence, untilLetGo, type TransactionClient } from './transaction.ts'
 
 /** What became of a write made while a handler runs. */
 export type Written = { written: true } | { written: false; why: 'fence_lost' }
+
+/** Whether the attempt was the current one; if so it stays that until the caller's transaction ends. */
+export type FenceHeld = { held: true } | { held: false; why: 'fence_lost' }
 
 /** Why an attempt's signal fired. */
 export type AbortReason = 'fence_lost' | 'cancelled' | 'shutdown' | 'database_unreachable' | 'unhandled_rejection'
@@ -175,6 +178,28 @@ export class Attempt {
     if (outcome.held) return outcome.value
     await this.#written('transaction', false)
     throw this.#fenceLost('the transaction')
+  }
+
+  /**
+   * Locks the attempt's row under its fence in a transaction of the caller's own, on any connection to the engine's
+   * database: what that transaction commits, it commits as the current attempt. When the fence is lost, nothing is
+   * locked, and the caller is to roll back. Until his transaction ends nobody can settle, cancel or expire the job, so
+   * call it last, right before the commit.
+   */
+  async holdFence(client: CallerClient): Promise<FenceHeld> {
+    if (await holdFence(this.#context.database.join(client), this)) return { held: true }
+    await this.#written('transaction', false)
+    return { held: false, why: 'fence_lost' }
+  }
+
+  /**
+   * Looks whether this attempt is still the current one, for effects outside of Postgres. Limit: it may lose its fence
+   * right afterwards, so what follows must be short.
+   */
+  async checkFence(): Promise<FenceHeld> {
+    if (await holdFence(this.#db, this)) return { held: true }
+    await this.#written('transaction', false)
+    return { held: false, why: 'fence_lost' }
   }
 
   /**

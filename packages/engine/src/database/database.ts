@@ -28,6 +28,18 @@ export interface Db {
   query<Row>(name: string, statement: Sql, answerMs?: number): Promise<Row[]>
 }
 
+/** Where packages on top of the engine run their statements: on relations of their own, which the engine's are not. */
+export interface PackageDb {
+  readonly t: Pick<Relations, 'schema' | 'now'>
+  query<Row>(name: string, statement: Sql, answerMs?: number): Promise<Row[]>
+}
+
+/** The same on the engine's own connections. */
+export interface EngineDatabase extends PackageDb {
+  transaction<T>(name: string, work: (db: PackageDb) => Promise<T>): Promise<T>
+  clientTransaction<T>(name: string, work: (db: PackageDb, client: pg.PoolClient) => Promise<T>): Promise<T>
+}
+
 /** Statements that run on one connection, one after another, each committed by itself. */
 export interface LaneDb extends Db {
   /** Waits for what is under way, then closes the connection. */

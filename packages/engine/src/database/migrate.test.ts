@@ -1,6 +1,9 @@
-import { readFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import pg from 'pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createTestDatabase, type TestDatabase } from '../../test/database.ts'
 import { openEngine } from '../open.ts'
 import { listMigrations, migrate, schemaVersion } from './migrate.ts'
@@ -24,7 +27,7 @@ test('processes that start together migrate once, whatever the schema is called'
   const schema = 'elsewhere'
   const applied = await Promise.all(Array.from({ length: 4 }, () => migrate(pool, { schema })))
   const all = await listMigrations()
-  expect(applied.flat()).toEqual(all)
+  expect(applied.flat()).toEqual(all.map((one) => ({ package: 'engine', ...one })))
   expect(await schemaVersion(pool, { schema })).toEqual({ current: all.length, latest: all.length })
   await open(schema, false)
 })
@@ -69,6 +72,44 @@ test('a schema that is missing, older or newer is refused by name', async () => 
   await pool.query(`insert into newer.migrations (version, name) values (9999, 'from the future')`)
   await expect(open('newer', false)).rejects.toMatchObject({ code: 'schema_newer' })
   await expect(open('newer', true)).rejects.toMatchObject({ code: 'schema_newer', details: { current: 9999 } })
+})
+
+describe('a package with migrations of its own', () => {
+  let directory: string
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'fencepost-migrations-'))
+    await writeFile(join(directory, '0001-things.sql'), 'create table things (n integer)')
+  })
+  afterAll(() => rm(directory, { recursive: true }))
+  const set = () => ({ package: 'things', directory: pathToFileURL(`${directory}/`) })
+
+  test('has a version of its own, and its migrations are applied after the engine’s, once', async () => {
+    const schema = 'packaged'
+    const options = { schema, migrations: [set()] }
+    const applied = (await Promise.all(Array.from({ length: 3 }, () => migrate(pool, options)))).flat()
+    expect(applied.map((one) => one.package).slice(-2)).toEqual(['engine', 'things'])
+    expect(applied).toHaveLength((await listMigrations()).length + 1)
+    expect(await schemaVersion(pool, { schema, set: set() })).toEqual({ current: 1, latest: 1 })
+    await writeFile(join(directory, '0002-more.sql'), 'alter table things add column more text')
+    await expect(
+      openEngine({ database: database.url, schema, migrate: false, migrations: [set()] }),
+    ).rejects.toMatchObject({ code: 'schema_outdated', details: { package: 'things', current: 1, latest: 2 } })
+    expect((await migrate(pool, options)).map(({ name }) => name)).toEqual(['0002-more.sql'])
+    expect((await pool.query(`select n, more from ${schema}.things`)).rows).toEqual([])
+  })
+
+  test('that is newer than this release stops every set from being applied', async () => {
+    const schema = 'newer_package'
+    await migrate(pool, { schema, migrations: [set()] })
+    await pool.query(`insert into ${schema}.package_migrations (package, version, name) values ('things', 99, 'later')`)
+    await pool.query(`delete from ${schema}.migrations where version = (select max(version) from ${schema}.migrations)`)
+    await expect(migrate(pool, { schema, migrations: [set()] })).rejects.toMatchObject({
+      code: 'schema_newer',
+      details: { package: 'things', current: 99 },
+    })
+    const { current, latest } = await schemaVersion(pool, { schema })
+    expect(current).toBe(latest - 1)
+  })
 })
 
 test('an option that cannot be used is refused', async () => {

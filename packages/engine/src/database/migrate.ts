@@ -1,10 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises'
 import type pg from 'pg'
 import { FencepostError } from '../errors.ts'
-import { relationsOf } from './relations.ts'
+import { engineMigrations, recordedVersion, recordVersion, type MigrationSet } from './migration-set.ts'
 import { identifier } from './sql.ts'
 
-const directory = new URL('../../migrations/', import.meta.url)
 const fileName = /^(\d{4})-([a-z0-9-]+)\.sql$/
 const oldestServer = 140000
 
@@ -20,9 +19,15 @@ export interface SchemaVersion {
   latest: number
 }
 
+/** Which schema, and which sets of migrations beside the engine's own. */
+export interface SchemaOptions {
+  schema: string
+  migrations?: readonly MigrationSet[]
+}
+
 /** The migrations of this release, in order. */
-export async function listMigrations(): Promise<Migration[]> {
-  const names = await readdir(directory)
+export async function listMigrations(set: MigrationSet = engineMigrations): Promise<Migration[]> {
+  const names = await readdir(set.directory)
   return names
     .map((name) => fileName.exec(name))
     .filter((match) => match !== null)
@@ -31,14 +36,13 @@ export async function listMigrations(): Promise<Migration[]> {
 }
 
 /**
- * Brings the schema to this release, forward only. Processes that start together wait for each other on an advisory
- * lock; each migration commits by itself, so a failed one leaves those before it in place.
+ * Brings the schema to this release, forward only: first the engine's set, then the others in the order given. Processes
+ * that start together wait for each other on an advisory lock. Each migration commits by itself, so a failed one leaves
+ * those before it in place. Nothing is applied if any set is from a newer release.
  */
-export async function migrate(pool: pg.Pool, options: { schema: string }): Promise<Migration[]> {
-  const { migrations: table } = relationsOf(options.schema)
+export async function migrate(pool: pg.Pool, options: SchemaOptions): Promise<(Migration & { package: string })[]> {
   const schema = identifier(options.schema).text
-  const all = await listMigrations()
-  const applied: Migration[] = []
+  const applied: (Migration & { package: string })[] = []
   const client = await pool.connect()
   try {
     await refuseOldServer(client)
@@ -51,15 +55,15 @@ export async function migrate(pool: pg.Pool, options: { schema: string }): Promi
         schema,
       ])
       if (rows[0]?.missing) await client.query(`create schema ${schema}`)
-      await client.query(
-        `create table if not exists ${table.text}
-           (version integer primary key, name text not null, applied_at timestamptz not null default now())`,
-      )
-      const { current, latest } = await schemaVersion(client, options)
-      if (current > latest) throw newerSchema(options.schema, current, latest)
-      for (const migration of all.filter(({ version }) => version > current)) {
-        await apply(client, options.schema, migration)
-        applied.push(migration)
+      const sets = setsOf(options)
+      const versions = new Map<MigrationSet, SchemaVersion>()
+      for (const set of sets) versions.set(set, await versionOf(client, options.schema, set))
+      for (const [set, version] of versions) refuseNewer(options.schema, set, version)
+      for (const [set, { current }] of versions) {
+        for (const migration of (await listMigrations(set)).filter(({ version }) => version > current)) {
+          await apply(client, options.schema, set, migration)
+          applied.push({ package: set.package, ...migration })
+        }
       }
     } finally {
       await client.query('select pg_advisory_unlock(hashtext($1))', [`fencepost.migrate.${options.schema}`])
@@ -70,39 +74,45 @@ export async function migrate(pool: pg.Pool, options: { schema: string }): Promi
   return applied
 }
 
-/** Which version the schema has, and which one this release wants. */
-export async function schemaVersion(db: pg.Pool | pg.ClientBase, options: { schema: string }): Promise<SchemaVersion> {
-  const { migrations: table } = relationsOf(options.schema)
-  const latest = (await listMigrations()).at(-1)?.version ?? 0
-  const there = await db.query<{ there: boolean }>('select to_regclass($1) is not null as there', [table.text])
-  if (!there.rows[0]?.there) return { current: 0, latest }
-  const { rows } = await db.query<{ current: number }>(`select coalesce(max(version), 0) as current from ${table.text}`)
-  return { current: rows[0]?.current ?? 0, latest }
+/** Returns the version of one set in the schema, and the version that this release needs; the engine's by default. */
+export async function schemaVersion(
+  db: pg.Pool | pg.ClientBase,
+  options: { schema: string; set?: MigrationSet },
+): Promise<SchemaVersion> {
+  return versionOf(db, options.schema, options.set ?? engineMigrations)
 }
 
-/** Throws unless the schema is the one this release works with. */
-export async function requireSchema(db: pg.Pool, options: { schema: string }): Promise<void> {
-  const { current, latest } = await schemaVersion(db, options)
-  if (current > latest) throw newerSchema(options.schema, current, latest)
-  if (current === latest) return
-  throw new FencepostError(
-    current === 0 ? 'schema_missing' : 'schema_outdated',
-    `Schema "${options.schema}" is at version ${current}, and this release works with ${latest}. ` +
-      'Run its migrations, or open the engine with migrate: true.',
-    { details: { current, latest } },
-  )
+/** Throws unless every set has the version that this release works with. */
+export async function requireSchema(db: pg.Pool, options: SchemaOptions): Promise<void> {
+  for (const set of setsOf(options)) {
+    const { current, latest } = await versionOf(db, options.schema, set)
+    refuseNewer(options.schema, set, { current, latest })
+    if (current === latest) continue
+    throw new FencepostError(
+      current === 0 && set === engineMigrations ? 'schema_missing' : 'schema_outdated',
+      `Schema "${options.schema}" is at version ${current}${ofPackage(set)}, and this release works with ${latest}. ` +
+        'Run its migrations, or open the engine with migrate: true.',
+      { details: { package: set.package, current, latest } },
+    )
+  }
 }
 
-async function apply(client: pg.PoolClient, schema: string, migration: Migration): Promise<void> {
-  const text = await readFile(new URL(migration.name, directory), 'utf8')
+function setsOf({ migrations = [] }: SchemaOptions): readonly MigrationSet[] {
+  return [engineMigrations, ...migrations]
+}
+
+async function versionOf(db: pg.Pool | pg.ClientBase, schema: string, set: MigrationSet): Promise<SchemaVersion> {
+  const latest = (await listMigrations(set)).at(-1)?.version ?? 0
+  return { current: await recordedVersion(db, schema, set), latest }
+}
+
+async function apply(client: pg.PoolClient, schema: string, set: MigrationSet, migration: Migration): Promise<void> {
+  const text = await readFile(new URL(migration.name, set.directory), 'utf8')
   await client.query('begin')
   try {
     await client.query(`set local search_path to ${identifier(schema).text}, pg_catalog`)
     await client.query(text)
-    await client.query(`insert into ${relationsOf(schema).migrations.text} (version, name) values ($1, $2)`, [
-      migration.version,
-      migration.name,
-    ])
+    await recordVersion(client, schema, set, migration)
     await client.query('commit')
   } catch (error) {
     await client.query('rollback')
@@ -122,11 +132,16 @@ async function refuseOldServer(client: pg.PoolClient): Promise<void> {
   )
 }
 
-function newerSchema(schema: string, current: number, latest: number): FencepostError {
-  return new FencepostError(
+function refuseNewer(schema: string, set: MigrationSet, { current, latest }: SchemaVersion): void {
+  if (current <= latest) return
+  throw new FencepostError(
     'schema_newer',
-    `Schema "${schema}" is at version ${current}, made by a newer release; this one knows versions up to ${latest}. ` +
-      'Update this process before it touches the database.',
-    { details: { current, latest } },
+    `Schema "${schema}" is at version ${current}${ofPackage(set)}, made by a newer release; this one knows versions ` +
+      `up to ${latest}. Update this process before it touches the database.`,
+    { details: { package: set.package, current, latest } },
   )
+}
+
+function ofPackage(set: MigrationSet): string {
+  return set === engineMigrations ? '' : ` of package ${set.package}`
 }

@@ -3,8 +3,13 @@ import { identifier, raw, sql, type Sql } from './sql.ts'
 /** The relations and functions of one engine's schema, ready to be spliced into statements. */
 export type Relations = ReturnType<typeof relationsOf>
 
+/** A relation of the schema by its name, ready to be spliced into statements. */
+export function relationOf(schema: string, name: string): Sql {
+  return sql`${identifier(schema)}.${identifier(name)}`
+}
+
 export function relationsOf(schema: string) {
-  const within = (name: string): Sql => sql`${identifier(schema)}.${identifier(name)}`
+  const within = (name: string): Sql => relationOf(schema, name)
   return {
     schema,
     liveJobs: within('live_jobs'),
@@ -19,9 +24,8 @@ export function relationsOf(schema: string) {
     settings: within('settings'),
     schedules: within('schedules'),
     sweeps: within('sweeps'),
-    tokens: within('tokens'),
-    idempotencyKeys: within('idempotency_keys'),
     migrations: within('migrations'),
+    packageMigrations: within('package_migrations'),
     eventIds: within('event_ids'),
     newJobId: within('new_job_id'),
     submitJob: within('submit_job'),

@@ -44,6 +44,12 @@ async function finish(run: Run, embedded: EmbeddedPostgres | undefined): Promise
   await embedded?.close()
 }
 
+/** Those of the packages on top of the engine, so that their tests find everything in place. */
+const migrations = ['server'].map((name) => ({
+  package: name,
+  directory: new URL(`../../../${name}/migrations/`, import.meta.url),
+}))
+
 async function makeTemplate({ name, session }: Run, adminUrl: string): Promise<string> {
   const template = `${name}_template`
   await session.query(`create database ${template}`)
@@ -52,7 +58,7 @@ async function makeTemplate({ name, session }: Run, adminUrl: string): Promise<s
   const pool = new pg.Pool({ connectionString: url.href })
   pool.on('error', () => {}) // a session that has not quite ended when it is terminated below
   try {
-    await migrate(pool, { schema })
+    await migrate(pool, { schema, migrations })
     const client = await pool.connect()
     await prepareTemplate(client, schema).finally(() => client.release())
   } finally {

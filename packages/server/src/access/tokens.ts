@@ -2,6 +2,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { NewToken, Role } from '@fencepost/client'
 import { sql, type EngineDatabase, type Sql } from '@fencepost/engine'
 import { ApiError } from '../error.ts'
+import { relationsOf } from '../relations.ts'
 
 /*
  * Bearer tokens: fp_<id>_<secret>. The id is no secret and finds the row; the secret is 256 random bits. Only the
@@ -35,7 +36,7 @@ export async function createToken(
   { name, role, expires_in_seconds: seconds }: NewToken,
   by: string | undefined,
 ): Promise<StoredToken & { token: string }> {
-  const { t } = database
+  const t = relationsOf(database)
   const tokenId = randomBytes(6).toString('hex')
   // One that has expired needs its name no more.
   await database.query(
@@ -61,14 +62,14 @@ export async function createToken(
 }
 
 export async function listTokens(database: EngineDatabase): Promise<StoredToken[]> {
-  const { t } = database
+  const t = relationsOf(database)
   return database.query('tokens.list', sql`select ${shown} from ${t.tokens} order by created_at, token_id`)
 }
 
 /** Revokes a token: the next request with it is refused. */
 export async function revokeToken(database: EngineDatabase, tokenId: string, by: string | undefined): Promise<Revoked> {
   return database.transaction('tokens.revoke', async (db) => {
-    const { t } = db
+    const t = relationsOf(db)
     // Locked, so that of two admins who revoke each other one stays.
     const admins = await db.query<{ token_id: string }>(
       'tokens.admins',
@@ -97,7 +98,7 @@ export async function findTokens(
     return tokenId === undefined ? [] : [{ token, tokenId }]
   })
   if (given.length === 0) return new Map()
-  const { t } = database
+  const t = relationsOf(database)
   const rows = await database.query<StoredToken & { hash: Buffer; use_is_old: boolean }>(
     'tokens.find',
     sql`select ${shown}, hash, coalesce(last_used_at < ${t.now} - interval '1 minute', true) as use_is_old
@@ -118,7 +119,7 @@ export async function findTokens(
 
 /** Which of these tokens have been revoked, or have expired. */
 export async function revokedAmong(database: EngineDatabase, tokenIds: readonly string[]): Promise<Set<string>> {
-  const { t } = database
+  const t = relationsOf(database)
   const rows = await database.query<{ token_id: string }>(
     'tokens.revoked',
     sql`select token_id from ${t.tokens} where token_id = any(${tokenIds}::text[]) and not (${usable(t.now)})`,
@@ -128,7 +129,7 @@ export async function revokedAmong(database: EngineDatabase, tokenIds: readonly 
 
 /** How many tokens there are: any at all, and those that may be used. */
 export async function countTokens(database: EngineDatabase): Promise<{ all: number; usable: number }> {
-  const { t } = database
+  const t = relationsOf(database)
   const [row] = await database.query<{ all: number; usable: number }>(
     'tokens.count',
     sql`select count(*)::integer as all, count(*) filter (where ${usable(t.now)})::integer as usable
@@ -139,7 +140,7 @@ export async function countTokens(database: EngineDatabase): Promise<{ all: numb
 
 async function noteUses(database: EngineDatabase, tokenIds: readonly string[]): Promise<void> {
   if (tokenIds.length === 0) return
-  const { t } = database
+  const t = relationsOf(database)
   await database.query(
     'tokens.used',
     sql`update ${t.tokens} set last_used_at = ${t.now}

@@ -1,8 +1,7 @@
-import type { EngineDatabase, JobEvent, Logger } from '@fencepost/engine'
+import type { EventFeed, JobEvent, Logger } from '@fencepost/engine'
 import { Horizon } from './horizon.ts'
 import type { OnEvents } from './job-feed.ts'
 import { Pulse } from './pulse.ts'
-import { readLately, readSnapshot } from './read.ts'
 
 /** A transition that takes longer than this to commit is not told; its job's own events have it. */
 const latelyMs = 60_000
@@ -13,7 +12,7 @@ const startMargin = 10_000n
 
 /** New transitions of all jobs, for dashboards. */
 export class AllFeed {
-  readonly #database: EngineDatabase
+  readonly #feed: EventFeed
   readonly #listeners = new Set<OnEvents>()
   readonly #pulse: Pulse
   #horizon = new Horizon()
@@ -21,8 +20,8 @@ export class AllFeed {
   /** Where it began to read; undefined while nobody views. */
   #start: bigint | undefined
 
-  constructor(database: EngineDatabase, options: { pollMs: number; logger: Logger }) {
-    this.#database = database
+  constructor(feed: EventFeed, options: { pollMs: number; logger: Logger }) {
+    this.#feed = feed
     this.#pulse = new Pulse({
       ...options,
       restPerRead: 4,
@@ -49,7 +48,7 @@ export class AllFeed {
 
   /** The transitions of the last minutes past an id. */
   async since(past: bigint): Promise<JobEvent[]> {
-    return (await readLately(this.#database, { past, since: undefined, secondsAgo: resumeSeconds }, [])).events
+    return (await this.#feed.lately({ past, since: undefined, secondsAgo: resumeSeconds }, [])).events
   }
 
   trigger(): void {
@@ -67,7 +66,7 @@ export class AllFeed {
     }
     const { ts } = this.#horizon.floorWithin(latelyMs)
     const from = { past: this.floor, since: ts, secondsAgo: latelyMs / 1000 }
-    const { events, snapshot } = await readLately(this.#database, from, [...this.#seen])
+    const { events, snapshot } = await this.#feed.lately(from, [...this.#seen])
     for (const { id } of events) this.#seen.add(id)
     if (events.length > 0) for (const listener of this.#listeners) listener(events)
     this.#horizon.saw(snapshot)
@@ -75,9 +74,9 @@ export class AllFeed {
   }
 
   async #begin(): Promise<void> {
-    const { lastId } = await readSnapshot(this.#database)
+    const { lastId } = await this.#feed.state()
     const past = lastId > startMargin ? lastId - startMargin : 0n
-    const there = await readLately(this.#database, { past, since: undefined, secondsAgo: latelyMs / 1000 }, [])
+    const there = await this.#feed.lately({ past, since: undefined, secondsAgo: latelyMs / 1000 }, [])
     this.#horizon = new Horizon()
     this.#seen = new Set(there.events.map(({ id }) => id))
     this.#start = past

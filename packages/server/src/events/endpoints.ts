@@ -10,7 +10,6 @@ import { Turns } from '../turns.ts'
 import type { AllFeed } from './all-feed.ts'
 import type { JobFeed } from './job-feed.ts'
 import type { Listening } from './listening.ts'
-import { countUpTo } from './read.ts'
 import type { Numbered, Stream } from './stream.ts'
 import type { Streams } from './streams.ts'
 
@@ -123,7 +122,7 @@ class JobViewer {
 
   /** The id after which to begin. */
   async #start({ after, sent }: JobCursor): Promise<string> {
-    const there = after === '0' ? 0 : await countUpTo(this.#engine.database, this.#jobId, after)
+    const there = after === '0' ? 0 : await this.#engine.feed.countUpTo(this.#jobId, after)
     if (sent !== undefined && sent !== there) return '0'
     this.#largest = BigInt(after)
     this.#count = there

@@ -1,3 +1,5 @@
+import type { DatabaseState } from '@fencepost/engine'
+
 /*
  * Which event ids are settled.
  *
@@ -11,16 +13,6 @@
  * `job.fence_rejected` alone is written without a row being locked first, so its transaction gets its number an instant
  * after its id; a floor is therefore taken only from what was read `settleMs` ago.
  */
-
-/** What one read saw of the database. */
-export interface Snapshot {
-  xmin: bigint
-  xmax: bigint
-  /** The last event id that was drawn. */
-  lastId: bigint
-  /** The time by Postgres's clock. */
-  ts: string
-}
 
 interface Mark {
   at: number
@@ -40,7 +32,7 @@ export class Horizon {
   /** Every id up to this one has been seen by whoever read since. */
   floor: Floor = { id: 0n, ts: undefined }
   #marks: Mark[] = []
-  #previous: Snapshot | undefined
+  #previous: DatabaseState | undefined
 
   constructor({ settleMs = 5_000, markEveryMs = 1_000 } = {}) {
     this.#settleMs = settleMs
@@ -48,7 +40,7 @@ export class Horizon {
   }
 
   /** Takes in what a read saw. The floor may rise: to what this very read has covered, never further. */
-  saw(snapshot: Snapshot, nowMs = performance.now()): void {
+  saw(snapshot: DatabaseState, nowMs = performance.now()): void {
     const settled = this.#marks.findLastIndex((mark) => mark.xmax <= snapshot.xmin && nowMs - mark.at >= this.#settleMs)
     const mark = this.#marks[settled]
     if (mark !== undefined) {

@@ -1,7 +1,6 @@
-import type { EngineDatabase, JobEvent, Logger } from '@fencepost/engine'
+import type { EventFeed, JobEvent, Logger } from '@fencepost/engine'
 import { Horizon } from './horizon.ts'
 import { Pulse } from './pulse.ts'
-import { readJobEventIds, readJobs } from './read.ts'
 
 /** Told of new events, in order of their ids but for one that was committed late. */
 export type OnEvents = (events: readonly JobEvent[]) => void
@@ -15,13 +14,13 @@ interface Watch {
 
 /** New events of the jobs that somebody views: one statement for all of them, however many view. */
 export class JobFeed {
-  readonly #database: EngineDatabase
+  readonly #feed: EventFeed
   readonly #horizon = new Horizon()
   readonly #jobs = new Map<string, Watch>()
   readonly #pulse: Pulse
 
-  constructor(database: EngineDatabase, options: { pollMs: number; logger: Logger }) {
-    this.#database = database
+  constructor(feed: EventFeed, options: { pollMs: number; logger: Logger }) {
+    this.#feed = feed
     this.#pulse = new Pulse({ ...options, restPerRead: 1, read: () => this.#read(), wanted: () => this.#jobs.size > 0 })
   }
 
@@ -54,7 +53,7 @@ export class JobFeed {
     const jobs = new Map(this.#jobs)
     await this.#begin(jobs)
     const seen = [...jobs.values()].flatMap((watch) => [...watch.seen])
-    const { events, snapshot } = await readJobs(this.#database, [...jobs.keys()], this.floor, seen)
+    const { events, snapshot } = await this.#feed.ofJobs([...jobs.keys()], this.floor, seen)
     const byJob = new Map<string, JobEvent[]>()
     for (const event of events) byJob.set(event.jobId, [...(byJob.get(event.jobId) ?? []), event])
     for (const [jobId, some] of byJob) {
@@ -73,7 +72,7 @@ export class JobFeed {
     const fresh = [...jobs].filter(([, { begun }]) => !begun)
     if (fresh.length === 0) return
     const ids = fresh.map(([jobId]) => jobId)
-    for (const { jobId, id } of await readJobEventIds(this.#database, ids, this.floor)) jobs.get(jobId)?.seen.add(id)
+    for (const { jobId, id } of await this.#feed.idsOfJobs(ids, this.floor)) jobs.get(jobId)?.seen.add(id)
     for (const [, watch] of fresh) watch.begun = true
   }
 }

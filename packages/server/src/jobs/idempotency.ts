@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { sql, type CallerClient, type EngineDatabase } from '@fencepost/engine'
 import { ApiError } from '../error.ts'
+import { relationsOf } from '../relations.ts'
 
 /*
  * Idempotency: the first accepted answer under a key is given again for 24 hours.
@@ -32,7 +33,7 @@ export async function once<T>(
   work: (client: CallerClient) => Promise<T>,
 ): Promise<{ answer: T; replayed: boolean }> {
   return database.clientTransaction('idempotency', async (db, client) => {
-    const { t } = db
+    const t = relationsOf(db)
     const taken = await db.query(
       'idempotency.take',
       sql`insert into ${t.idempotencyKeys} as kept (caller, key, request_hash, created_at)
@@ -65,7 +66,7 @@ export async function once<T>(
 
 /** Forgets keys that are too old to be answered. */
 export async function forgetOldKeys(database: EngineDatabase): Promise<void> {
-  const { t } = database
+  const t = relationsOf(database)
   await database.query(
     'idempotency.forget',
     sql`delete from ${t.idempotencyKeys} where created_at <= ${t.now} - ${keptHours} * interval '1 hour'`,

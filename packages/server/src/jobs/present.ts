@@ -1,5 +1,5 @@
 import type { JobValue } from '@fencepost/client'
-import { Lookup, type Engine, type JobEvent, type ListedJob, type Step } from '@fencepost/engine'
+import { Lookup, type Engine, type Job, type JobEvent, type ListedJob, type Step } from '@fencepost/engine'
 import type { Application, JobJson, Presenter } from '../application.ts'
 
 const everything: readonly JobValue[] = ['payload', 'result', 'results']
@@ -21,7 +21,29 @@ export function presenter(engine: Engine, applications: readonly Application[]):
   return {
     jobs: (jobs) => summaries(jobs, everything),
     summaries,
-    unstarted: (job) => present(job, [], everything),
+    accepted: (job) => present(asAccepted(job), [], everything),
+  }
+}
+
+/** The job as it was when it was accepted, whatever has happened to it since. */
+function asAccepted(job: Job): Job {
+  return {
+    ...job,
+    status: 'pending',
+    attemptId: undefined,
+    attempts: 0,
+    lockedBy: undefined,
+    lockedAt: undefined,
+    leaseUntil: undefined,
+    isCurrent: false,
+    children: undefined,
+    deferredAt: undefined,
+    progress: undefined,
+    result: null,
+    error: undefined,
+    errorCode: undefined,
+    startedAt: undefined,
+    completedAt: undefined,
   }
 }
 

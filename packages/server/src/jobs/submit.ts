@@ -26,7 +26,7 @@ export function submitEndpoint(engine: Engine, jobs: JobReader, present: Present
     const show = async (jobId: string, client?: CallerClient) => {
       const job = await (client === undefined ? jobs.whole(jobId) : engine.get(jobId, { client }))
       if (job === undefined) throw new Error(`job ${jobId} was submitted and is not there`)
-      return present.unstarted(job) as JobAnswer
+      return present.accepted(job) as JobAnswer
     }
     const key = idempotencyKey(request.headers['idempotency-key'])
     if (key === undefined) {

@@ -1,37 +1,7 @@
-import { sql, type EngineDatabase } from '@fencepost/engine'
+import type { Depth } from '@fencepost/engine'
 import type { QueueLabels } from './queue-labels.ts'
 
-/** How many unfinished jobs there are, by queue and operation. */
-export interface Depth {
-  queue: string
-  operation: string
-  pending: number
-  due: number
-  running: number
-  deferred: number
-  oldestSeconds: number | null
-}
-
-/** Counts every unfinished job: as slow as there are many, so nobody waits for it. */
-export async function countDepth(database: EngineDatabase): Promise<Depth[]> {
-  const { t } = database
-  const rows = await database.query<Omit<Depth, 'oldestSeconds'> & { oldest_seconds: number | null }>(
-    'metrics.depth',
-    sql`
-    select queue, operation,
-           count(*) filter (where status = 'pending')::integer as pending,
-           count(*) filter (where status = 'pending' and run_after <= now)::integer as due,
-           count(*) filter (where status = 'running' and deferred_at is null)::integer as running,
-           count(*) filter (where deferred_at is not null)::integer as deferred,
-           extract(epoch from max(now) - min(run_after) filter (where status = 'pending' and run_after <= now))
-             ::double precision as oldest_seconds
-      from ${t.liveJobs}, (select ${t.now} as now) clock
-     group by queue, operation`,
-  )
-  return rows.map(({ oldest_seconds: oldestSeconds, ...rest }) => ({ ...rest, oldestSeconds }))
-}
-
-/** The same by label: queues that share one are added up. */
+/** Unfinished jobs by label: queues that share one are added up. */
 export function withLabels(depths: readonly Depth[], queues: QueueLabels): Depth[] {
   const byLabel = new Map<string, Depth>()
   for (const one of depths) {

@@ -1,6 +1,6 @@
 import type { DrainLevel } from '@fencepost/client'
-import type { Engine, Logger } from '@fencepost/engine'
-import { countDepth, withLabels, type Depth } from './depth.ts'
+import type { Depth, Engine, Logger } from '@fencepost/engine'
+import { withLabels } from './depth.ts'
 import { Histogram } from './histogram.ts'
 import { ProcessMeter } from './process.ts'
 import { QueueLabels } from './queue-labels.ts'
@@ -49,7 +49,7 @@ export class Meter {
     this.#options = options
     this.#queues = new QueueLabels(options.engine.operations.map(({ queue }) => queue))
     this.#process = new ProcessMeter(options.engine)
-    this.#settled = new Settled(options.engine.database, this.#queues)
+    this.#settled = new Settled(options.engine, this.#queues)
     this.#timer = setInterval(() => this.#tick(), options.metricsMs)
     this.#tick()
   }
@@ -116,7 +116,7 @@ export class Meter {
 
   async #count(): Promise<void> {
     const startedAt = performance.now()
-    this.#depth = withLabels(await countDepth(this.#options.engine.database), this.#queues)
+    this.#depth = withLabels(await this.#options.engine.depth(), this.#queues)
     this.#depthAt = performance.now()
     this.#countAfter = this.#depthAt + (this.#depthAt - startedAt) * restPerCount
   }

@@ -1,6 +1,5 @@
-import { sql, type EngineDatabase } from '@fencepost/engine'
+import type { EndedJobs, Engine } from '@fencepost/engine'
 import { Horizon } from '../events/horizon.ts'
-import { readSnapshot } from '../events/read.ts'
 import { Histogram } from './histogram.ts'
 import type { QueueLabels } from './queue-labels.ts'
 import type { Sample } from './text.ts'
@@ -16,7 +15,7 @@ const patienceMs = 60_000
 export class Settled {
   readonly duration = new Histogram(bounds)
   readonly wait = new Histogram(bounds)
-  readonly #database: EngineDatabase
+  readonly #engine: Engine
   readonly #horizon = new Horizon({ settleMs: 1_000, markEveryMs: 0 })
   readonly #jobs = new Map<string, Sample>()
   readonly #queues: QueueLabels
@@ -24,8 +23,8 @@ export class Settled {
   #leaseExpiries = 0
   #upTo: bigint | undefined
 
-  constructor(database: EngineDatabase, queues: QueueLabels) {
-    this.#database = database
+  constructor(engine: Engine, queues: QueueLabels) {
+    this.#engine = engine
     this.#queues = queues
   }
 
@@ -42,7 +41,7 @@ export class Settled {
   }
 
   async look(): Promise<void> {
-    const snapshot = await readSnapshot(this.#database)
+    const snapshot = await this.#engine.feed.state()
     this.#horizon.saw(snapshot)
     if (this.#upTo === undefined) {
       this.#upTo = snapshot.lastId
@@ -55,46 +54,15 @@ export class Settled {
   }
 
   async #count(past: bigint, upTo: bigint): Promise<void> {
-    const { t } = this.#database
-    const between = (id: 'e.id' | 'completed_event_id') =>
-      id === 'e.id'
-        ? sql`e.id > ${String(past)}::bigint and e.id <= ${String(upTo)}::bigint`
-        : sql`completed_event_id > ${String(past)}::bigint and completed_event_id <= ${String(upTo)}::bigint`
-    const [ended, counted] = await Promise.all([
-      this.#database.query<EndedRow>(
-        'metrics.settled',
-        sql`
-        with ended as (
-          select queue, operation, status, started_at, completed_at, locked_at, run_after from ${t.finishedJobs}
-           where completed_at >= ${t.now} - ${this.#lookBackMs()} * interval '1 millisecond'
-             and ${between('completed_event_id')}
-          union all
-          select queue, operation, status, started_at, completed_at, locked_at, run_after
-            from ${t.storedEvents} e join ${t.finishedJobs} using (job_id)
-           where ${between('e.id')} and e.event in ('job.completed', 'job.failed', 'job.cancelled')
-        ),
-        measured as (
-          select queue, operation, status, extract(epoch from completed_at - started_at)::double precision as took,
-                 -- greatest() passes over nulls: a job that was never claimed would have waited 0 seconds
-                 case when locked_at is not null then greatest(extract(epoch from locked_at - run_after), 0) end
-                   ::double precision as waited
-            from ended
-        )
-        select queue, operation, status as outcome, width_bucket(took, ${bounds}::double precision[]) as took_bucket,
-               width_bucket(waited, ${bounds}::double precision[]) as waited_bucket, count(*)::integer as count,
-               sum(took) as took, sum(waited) as waited
-          from measured group by 1, 2, 3, 4, 5`,
-      ),
-      this.#database.query<{ event: string; count: number }>(
-        'metrics.events',
-        sql`select event, count(*)::integer as count from ${t.storedEvents} e
-             where ${between('e.id')} and event in ('job.fence_rejected', 'job.expired') group by event`,
-      ),
-    ])
-    for (const row of ended) this.#add(row)
-    const of = (name: string) => counted.find(({ event }) => event === name)?.count ?? 0
-    this.#staleWritebacks += of('job.fence_rejected')
-    this.#leaseExpiries += of('job.expired')
+    const { ended, rejected, expired } = await this.#engine.endedBetween({
+      past,
+      upTo,
+      withinMs: this.#lookBackMs(),
+      bounds,
+    })
+    for (const one of ended) this.#add(one)
+    this.#staleWritebacks += rejected
+    this.#leaseExpiries += expired
     this.#lookedAt = performance.now()
   }
 
@@ -105,23 +73,13 @@ export class Settled {
     return Math.ceil(performance.now() - this.#lookedAt) + 2 * patienceMs
   }
 
-  #add({ queue, operation, outcome, took_bucket: took, waited_bucket: waited, count, ...sums }: EndedRow): void {
+  #add({ queue, operation, outcome, count, took, waited }: EndedJobs): void {
     const key = `${operation} ${outcome}`
     const sample = this.#jobs.get(key) ?? { labels: { operation, outcome }, value: 0 }
     this.#jobs.set(key, { ...sample, value: sample.value + count })
-    if (took !== null) this.duration.add({ operation, outcome }, took, count, sums.took ?? 0)
-    if (waited !== null)
-      this.wait.add({ queue: this.#queues.labelOf(queue), operation }, waited, count, sums.waited ?? 0)
+    if (took !== undefined) this.duration.add({ operation, outcome }, took.bucket, count, took.seconds)
+    if (waited !== undefined) {
+      this.wait.add({ queue: this.#queues.labelOf(queue), operation }, waited.bucket, count, waited.seconds)
+    }
   }
-}
-
-interface EndedRow {
-  queue: string
-  operation: string
-  outcome: string
-  took_bucket: number | null
-  waited_bucket: number | null
-  count: number
-  took: number | null
-  waited: number | null
 }

@@ -89,6 +89,7 @@ function contextOf(settings: HandlerSettings, operations: Map<string, Operation>
     logger,
     telemetry: createTelemetry(),
     wake: new Wake(postgresTransport(database, settings.url, logger), logger, 0),
+    migrates: false,
     durableClaims: true, // it claims nothing
     handlerProcess: { ...settings },
   }

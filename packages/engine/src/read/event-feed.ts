@@ -1,9 +1,22 @@
-import { eventFromRow, sql, type Db, type EventRow, type JobEvent, type Sql } from '@fencepost/engine'
-import type { Snapshot } from './horizon.ts'
+import type { Db } from '../database/database.ts'
+import { sql, type Sql } from '../database/sql.ts'
+import { eventFromRow, type EventRow, type JobEvent } from './events.ts'
+
+/** What one read saw of the database. */
+export interface DatabaseState {
+  /** The first transaction that had not ended. */
+  xmin: bigint
+  /** The first transaction that had not begun. */
+  xmax: bigint
+  /** The last event id that was drawn. */
+  lastId: bigint
+  /** The time by Postgres's clock. */
+  ts: string
+}
 
 /** Events that were found, in order of their ids, and the state of the database that they were found in. */
-export interface Found {
-  snapshot: Snapshot
+export interface FoundEvents {
+  snapshot: DatabaseState
   events: JobEvent[]
 }
 
@@ -16,13 +29,55 @@ interface StateRow {
 /** Without events there is still one row, which has the state alone. */
 type FoundRow = StateRow & (EventRow | { id: null })
 
+/** Where transitions of all jobs are read from. */
+export interface Lately {
+  past: bigint
+  /** By Postgres's clock; `secondsAgo` where there is no such time yet. */
+  since: string | undefined
+  secondsAgo: number
+}
+
+/** For those who follow events as they are written. Which ids are settled is for them to work out from the state. */
+export class EventFeed {
+  readonly #db: Db
+
+  constructor(db: Db) {
+    this.#db = db
+  }
+
+  /** Returns the events of these jobs past an id, without those that were seen. */
+  async ofJobs(jobIds: readonly string[], past: bigint, seen: readonly string[]): Promise<FoundEvents> {
+    return readJobs(this.#db, jobIds, past, seen)
+  }
+
+  /** Returns the ids of the events of these jobs past an id, with the job of each. */
+  async idsOfJobs(jobIds: readonly string[], past: bigint): Promise<{ jobId: string; id: string }[]> {
+    return readJobEventIds(this.#db, jobIds, past)
+  }
+
+  /** Returns the transitions of all jobs past an id, without those that were seen. */
+  async lately(from: Lately, seen: readonly string[]): Promise<FoundEvents> {
+    return readLately(this.#db, from, seen)
+  }
+
+  /** Returns the state of the database alone. */
+  async state(): Promise<DatabaseState> {
+    return readSnapshot(this.#db)
+  }
+
+  /** Counts the events of a job up to an id. */
+  async countUpTo(jobId: string, eventId: string): Promise<number> {
+    return countUpTo(this.#db, jobId, eventId)
+  }
+}
+
 /** The events of these jobs past an id, but for those that were seen. */
-export async function readJobs(
+async function readJobs(
   db: Db,
   jobIds: readonly string[],
   past: bigint,
   seen: readonly string[],
-): Promise<Found> {
+): Promise<FoundEvents> {
   const { t } = db
   const events = sql`
     select e.id, e.job_id, e.attempt_id, e.ts, e.level, e.event, e.message, e.fields
@@ -31,7 +86,7 @@ export async function readJobs(
 }
 
 /** The ids of the events of these jobs past an id, by job. */
-export async function readJobEventIds(
+async function readJobEventIds(
   db: Db,
   jobIds: readonly string[],
   past: bigint,
@@ -45,19 +100,12 @@ export async function readJobEventIds(
   return rows.map((row) => ({ jobId: row.job_id, id: String(row.id) }))
 }
 
-export interface Lately {
-  past: bigint
-  /** By Postgres's clock; `secondsAgo` where there is no such time yet. */
-  since: string | undefined
-  secondsAgo: number
-}
-
 /**
  * The transitions of all jobs past an id. What a row of a job tells (submitted, started, completed) is found by the
  * time at which it was written, through indexes that are there: ids of jobs hold the time of their submission, running
  * jobs are few, and finished ones are summarised by their end.
  */
-export async function readLately(db: Db, { past, since, secondsAgo }: Lately, seen: readonly string[]): Promise<Found> {
+async function readLately(db: Db, { past, since, secondsAgo }: Lately, seen: readonly string[]): Promise<FoundEvents> {
   const { t } = db
   const from = since === undefined ? sql`${t.now} - ${secondsAgo} * interval '1 second'` : sql`${since}::timestamptz`
   // A little more: a statement reads the clock when it begins, and draws its ids after having waited for its rows.
@@ -86,7 +134,7 @@ export async function readLately(db: Db, { past, since, secondsAgo }: Lately, se
 }
 
 // The snapshot and the events come from one statement: the floor rises only over what that statement has seen.
-async function read(db: Db, name: string, events: Sql, seen: readonly string[]): Promise<Found> {
+async function read(db: Db, name: string, events: Sql, seen: readonly string[]): Promise<FoundEvents> {
   const { t } = db
   const rows = await db.query<FoundRow>(
     name,
@@ -110,12 +158,12 @@ async function read(db: Db, name: string, events: Sql, seen: readonly string[]):
 }
 
 /** The state of the database alone. */
-export async function readSnapshot(db: Db): Promise<Snapshot> {
+async function readSnapshot(db: Db): Promise<DatabaseState> {
   return (await readJobs(db, [], 0n, [])).snapshot
 }
 
 /** How many events of a job there are up to an id. */
-export async function countUpTo(db: Db, jobId: string, eventId: string): Promise<number> {
+async function countUpTo(db: Db, jobId: string, eventId: string): Promise<number> {
   const { t } = db
   const [row] = await db.query<{ count: bigint }>(
     'events.count',
