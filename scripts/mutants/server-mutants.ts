@@ -74,4 +74,11 @@ export const mutants: readonly Mutant[] = [
     replace: '',
     tests: [api('tls')],
   },
+  {
+    name: 'turns: one caller goes first as long as he asks',
+    file: `${server}/src/turns.ts`,
+    find: 'this.#waiting.delete(caller)\n    if (own.length > 0) this.#waiting.set(caller, own)',
+    replace: 'if (own.length === 0) this.#waiting.delete(caller)',
+    tests: [`${server}/src/turns.test.ts`],
+  },
 ]

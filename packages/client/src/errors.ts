@@ -49,6 +49,7 @@ export const apiErrors = {
   drained: { status: 503, meaning: 'New work is refused while drain is on.' },
   shutting_down: { status: 503, meaning: 'This server is stopping: try again, at another one or later.' },
   database_unavailable: { status: 503, meaning: 'Postgres could not be reached, or the connection broke.' },
+  overloaded: { status: 503, meaning: 'Too many requests of this caller wait for large values already.' },
   not_ready: { status: 503, meaning: 'The database cannot be used, or its schema is of another version.' },
 } as const
 

@@ -45,7 +45,7 @@ const commonErrors: readonly ApiErrorCode[] = [
 export function errorsOf(route: Route): ApiErrorCode[] {
   const body: ApiErrorCode[] = ['body_too_large', 'media_type_unsupported', 'json_malformed', 'json_too_deep']
   const access: ApiErrorCode[] =
-    route.role === 'public' ? [] : ['token_missing', 'token_invalid', 'database_unavailable']
+    route.role === 'public' ? [] : ['token_missing', 'token_invalid', 'database_unavailable', 'overloaded']
   const role: ApiErrorCode[] = route.role === 'public' || route.role === 'viewer' ? [] : ['role_insufficient']
   return [...new Set([...route.errors, ...access, ...role, ...(route.method === 'GET' ? [] : body), ...commonErrors])]
 }

@@ -19,6 +19,11 @@ export interface Call<R extends Route = Route> {
   request: FastifyRequest
 }
 
+/** Whose a request is, where callers are told apart: a token's, or an address's while no token is needed. */
+export function callerKey({ caller, request }: Pick<Call, 'caller' | 'request'>): string {
+  return caller.tokenId === undefined ? `address ${request.ip}` : `token ${caller.tokenId}`
+}
+
 /** What a request is answered with. */
 export type Answer<R extends Route = Route> =
   | { body: AnswerOf<R>; headers?: Record<string, string> }

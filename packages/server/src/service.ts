@@ -2,7 +2,7 @@ import { routes, type PipelineQuery } from '@fencepost/client'
 import { version, type Engine, type Operation } from '@fencepost/engine'
 import type { Access } from './access/access.ts'
 import { createToken, listTokens, revokeToken } from './access/tokens.ts'
-import { endpoint, type Endpoint } from './endpoint.ts'
+import { callerKey, endpoint, type Call, type Endpoint } from './endpoint.ts'
 import { ApiError } from './error.ts'
 import type { Streams } from './events/streams.ts'
 import { isId } from './jobs/job-reader.ts'
@@ -12,10 +12,14 @@ const readyWithinMs = 2_000
 
 /** Operations, pipelines, workers and drain. */
 export function serviceEndpoints(engine: Engine, pages: JobPages): readonly Endpoint[] {
-  const pipeline = async (pipelineId: string, { include, limit, after }: PipelineQuery = {}) => {
+  const pipeline = async (
+    pipelineId: string,
+    call: Pick<Call, 'caller' | 'request'>,
+    { include, limit, after }: PipelineQuery = {},
+  ) => {
     const more = { ...(limit === undefined ? {} : { limit }), ...(after === undefined ? {} : { after }) }
     const found = isId(pipelineId)
-      ? await pages.page(include, (bounds) => engine.pipelinePage(pipelineId, { ...bounds, ...more }))
+      ? await pages.page(callerKey(call), include, (bounds) => engine.pipelinePage(pipelineId, { ...bounds, ...more }))
       : undefined
     if (found === undefined) {
       const given = JSON.stringify(pipelineId.slice(0, 64))
@@ -31,11 +35,15 @@ export function serviceEndpoints(engine: Engine, pages: JobPages): readonly Endp
   }
   return [
     endpoint(routes.listOperations, async () => ({ body: engine.operations.map(operationJson) })),
-    endpoint(routes.getPipeline, async ({ params, query }) => (await pipeline(params.pipeline_id, query)).answer),
-    endpoint(routes.abortPipeline, async ({ params, caller }) => {
-      const { pipelineId } = await pipeline(params.pipeline_id, { limit: 1 })
+    endpoint(
+      routes.getPipeline,
+      async ({ params, query, ...call }) => (await pipeline(params.pipeline_id, call, query)).answer,
+    ),
+    endpoint(routes.abortPipeline, async ({ params, caller, request }) => {
+      const call = { caller, request }
+      const { pipelineId } = await pipeline(params.pipeline_id, call, { limit: 1 })
       const answer = await engine.abortPipeline(pipelineId, { by: caller.name })
-      if (answer.aborted || answer.why === 'not_found') return (await pipeline(pipelineId)).answer
+      if (answer.aborted || answer.why === 'not_found') return (await pipeline(pipelineId, call)).answer
       throw new ApiError('nothing_to_abort', `All jobs of pipeline ${pipelineId} have ended.`, {
         details: { pipeline_id: pipelineId },
       })

@@ -1,7 +1,7 @@
 import { routes, terminalEvents } from '@fencepost/client'
 import type { Engine, JobEvent } from '@fencepost/engine'
 import type { FastifyRequest } from 'fastify'
-import { endpoint, type Endpoint } from '../endpoint.ts'
+import { callerKey, endpoint, type Call, type Endpoint } from '../endpoint.ts'
 import { ApiError } from '../error.ts'
 import type { JobReader } from '../jobs/job-reader.ts'
 import { eventPage } from '../jobs/page.ts'
@@ -11,7 +11,7 @@ import type { AllFeed } from './all-feed.ts'
 import type { JobFeed } from './job-feed.ts'
 import type { Listening } from './listening.ts'
 import type { Numbered, Stream } from './stream.ts'
-import type { Streams } from './streams.ts'
+import type { Streams, Viewer } from './streams.ts'
 
 /** What live events are made of. */
 export interface Live {
@@ -42,10 +42,10 @@ export function eventEndpoints(
       if (!wantsStream(request)) {
         const options = { after: from.after, ...(limit === undefined ? {} : { limit }) }
         const read = () => eventPage(engine, job.jobId, options, maxAnswerBytes, eventJson)
-        const { items, headers } = await lists.take(read)
+        const { items, headers } = await lists.take(callerKey({ caller, request }), read)
         return { json: `[${items.join(',')}]`, headers }
       }
-      const viewer = { tokenId: caller.tokenId, address: request.ip }
+      const viewer = viewerOf({ caller, request })
       live.streams.requireRoom(viewer)
       return {
         stream: async (reply) => {
@@ -58,7 +58,7 @@ export function eventEndpoints(
       if (request.method === 'HEAD') return { body: '' }
       const resumed = request.headers['last-event-id']
       const from = resumed === undefined ? undefined : allCursor(resumed)
-      const viewer = { tokenId: caller.tokenId, address: request.ip }
+      const viewer = viewerOf({ caller, request })
       live.streams.requireRoom(viewer)
       return {
         stream: async (reply) => {
@@ -205,6 +205,10 @@ async function viewAll(live: Live, stream: Stream, resumeAt: bigint | undefined)
   } catch {
     stream.close('unavailable')
   }
+}
+
+function viewerOf(call: Pick<Call, 'caller' | 'request'>): Viewer {
+  return { tokenId: call.caller.tokenId, key: callerKey(call) }
 }
 
 function wantsStream({ method, headers }: FastifyRequest): boolean {

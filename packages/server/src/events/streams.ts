@@ -14,10 +14,11 @@ export interface StreamsOptions {
   logger: Logger
 }
 
-/** Whose a stream is: a token, or an address while no token is needed. */
+/** Whose a stream is. */
 export interface Viewer {
   tokenId: string | undefined
-  address: string
+  /** As callerKey() has it. */
+  key: string
 }
 
 /**
@@ -46,7 +47,7 @@ export class Streams {
   requireRoom(viewer: Viewer): void {
     const { maxStreams, maxStreamsPerCaller } = this.#options
     const full = this.#streams.size >= maxStreams
-    if (!full && (this.#perCaller.get(callerOf(viewer)) ?? 0) < maxStreamsPerCaller) return
+    if (!full && (this.#perCaller.get(viewer.key) ?? 0) < maxStreamsPerCaller) return
     const message = full
       ? `This server has ${maxStreams} streams open, and no room for more.`
       : `This caller has ${maxStreamsPerCaller} streams open, as many as one may have. Close one, or follow GET /events.`
@@ -55,7 +56,7 @@ export class Streams {
 
   open(reply: FastifyReply, viewer: Viewer): Stream {
     const stream = new Stream(reply, viewer.tokenId)
-    const caller = callerOf(viewer)
+    const caller = viewer.key
     this.#streams.add(stream)
     this.#perCaller.set(caller, (this.#perCaller.get(caller) ?? 0) + 1)
     stream.onEnd(() => {
@@ -101,8 +102,4 @@ export class Streams {
       this.#options.logger.warn({ err: error }, 'tokens_not_checked')
     }
   }
-}
-
-function callerOf({ tokenId, address }: Viewer): string {
-  return tokenId === undefined ? `address ${address}` : `token ${tokenId}`
 }

@@ -1,8 +1,8 @@
 import { routes, type AnswerOf, type Job as JobAnswer, type JobValue, type Routes } from '@fencepost/client'
-import type { Engine, Job, ListOptions } from '@fencepost/engine'
+import type { Engine, Job, JobPage, ListOptions, PageOptions } from '@fencepost/engine'
 import { z } from 'zod'
 import type { Application, Presenter } from '../application.ts'
-import { endpoint, type Endpoint } from '../endpoint.ts'
+import { callerKey, endpoint, type Endpoint } from '../endpoint.ts'
 import { ApiError } from '../error.ts'
 import { checkJobId, notFound, type JobReader } from './job-reader.ts'
 import type { JobPages } from './page.ts'
@@ -22,13 +22,14 @@ export function jobEndpoints(
   const one = async (job: Job) => (await present.jobs([job]))[0] as JobAnswer
   return [
     listEndpoint(engine, pages, applications),
-    endpoint(routes.getJob, async ({ params }) => {
-      const job = await jobs.whole(params.job_id)
+    endpoint(routes.getJob, async ({ params, ...call }) => {
+      const job = await jobs.whole(params.job_id, callerKey(call))
       return { body: await one(job), headers: retryAfter(job) }
     }),
-    endpoint(routes.jobChildren, async ({ params, query: { include, ...query } }) => {
+    endpoint(routes.jobChildren, async ({ params, query: { include, ...query }, ...call }) => {
       const { jobId } = await jobs.existing(params.job_id)
-      return listAnswer(pages, include, { ...given(query), parentJobId: jobId }, engine)
+      const options = { ...given(query), parentJobId: jobId }
+      return listAnswer(pages, callerKey(call), include, (bounds) => engine.listPage({ ...options, ...bounds }))
     }),
     endpoint(routes.explainJob, async ({ params }) => {
       const explanation = await engine.explain(checkJobId(params.job_id))
@@ -47,10 +48,10 @@ function operatorEndpoints(
   one: (job: Job) => Promise<JobAnswer>,
 ): readonly Endpoint[] {
   return [
-    endpoint(routes.cancelJob, async ({ params, caller }) => {
+    endpoint(routes.cancelJob, async ({ params, caller, request }) => {
       const jobId = checkJobId(params.job_id)
       const answer = await engine.cancel(jobId, { by: caller.name })
-      if (answer.cancelled) return { body: await one(await jobs.whole(jobId)) }
+      if (answer.cancelled) return { body: await one(await jobs.changed(jobId, callerKey({ caller, request }))) }
       if (answer.why === 'not_found') throw notFound(jobId)
       throw new ApiError('job_finished', `Job ${jobId} has already ended as ${answer.status}.`, {
         details: { job_id: jobId, status: answer.status },
@@ -65,10 +66,10 @@ function operatorEndpoints(
         details: { job_id: jobId, status: answer.status },
       })
     }),
-    endpoint(routes.recoverJob, async ({ params, caller }) => {
+    endpoint(routes.recoverJob, async ({ params, caller, request }) => {
       const jobId = checkJobId(params.job_id)
       const answer = await engine.recover(jobId, { by: caller.name })
-      if (answer.recovered) return { body: await one(await jobs.whole(jobId)) }
+      if (answer.recovered) return { body: await one(await jobs.changed(jobId, callerKey({ caller, request }))) }
       switch (answer.why) {
         case 'not_found':
           throw notFound(jobId)
@@ -99,7 +100,7 @@ function listEndpoint(engine: Engine, pages: JobPages, applications: readonly Ap
     Object.entries(filters).map(([name, { schema, description }]) => [name, schema.optional().describe(description)]),
   )
   const route = { ...routes.listJobs, query: z.strictObject({ ...routes.listJobs.query.shape, ...more }) }
-  return endpoint(route, async ({ query }) => {
+  return endpoint(route, async ({ query, ...call }) => {
     const { parent, pipeline, lock_key: lockKey, status, operation, queue, limit, after, include, ...rest } = query
     const options: ListOptions = given({
       parentJobId: parent,
@@ -114,17 +115,17 @@ function listEndpoint(engine: Engine, pages: JobPages, applications: readonly Ap
     for (const [name, value] of Object.entries<string | undefined>(rest)) {
       if (value !== undefined) Object.assign(options, filters[name]?.apply(value))
     }
-    return listAnswer(pages, include, options, engine)
+    return listAnswer(pages, callerKey(call), include, (bounds) => engine.listPage({ ...options, ...bounds }))
   })
 }
 
 async function listAnswer(
   pages: JobPages,
+  caller: string,
   include: readonly JobValue[] | undefined,
-  options: ListOptions,
-  engine: Engine,
+  read: (bounds: Pick<PageOptions, 'include' | 'payloadOf' | 'maxBytes'>) => Promise<JobPage>,
 ): Promise<{ json: string; headers: Record<string, string> }> {
-  const page = await pages.page(include, (bounds) => engine.listPage({ ...options, ...bounds }))
+  const page = await pages.page(caller, include, read)
   return { json: `[${page?.items.join(',') ?? ''}]`, headers: page?.headers ?? {} }
 }
 

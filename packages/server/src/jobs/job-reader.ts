@@ -29,10 +29,19 @@ export class JobReader {
   }
 
   /** The job at an address with its values, or a refusal. */
-  async whole(jobId: string): Promise<Job> {
+  whole(jobId: string, caller: string): Promise<Job> {
+    return this.#read(jobId, (read) => this.#large.take(caller, read))
+  }
+
+  /** The same for a job that this request has changed, which is never refused for want of room. */
+  changed(jobId: string, caller: string): Promise<Job> {
+    return this.#read(jobId, (read) => this.#large.takeUnrefused(caller, read))
+  }
+
+  async #read(jobId: string, inTurn: (read: () => Promise<Job | undefined>) => Promise<Job | undefined>): Promise<Job> {
     const job = await this.existing(jobId)
     if (isWhole(job)) return job
-    const large = await this.#large.take(() => this.#engine.get(job.jobId))
+    const large = await inTurn(() => this.#engine.get(job.jobId))
     if (large === undefined) throw notFound(jobId)
     return large
   }

@@ -29,6 +29,7 @@ export class JobPages {
 
   /** Reads a page and writes it as JSON; undefined where `read` finds nothing to make a page of. */
   async page<Page extends JobPage>(
+    caller: string,
     include: readonly JobValue[] | undefined,
     read: (options: Pick<PageOptions, 'include' | 'payloadOf' | 'maxBytes'>) => Promise<Page | undefined>,
   ): Promise<(PageText & { page: Page }) | undefined> {
@@ -37,7 +38,7 @@ export class JobPages {
       const page = await read({ include: values, payloadOf: this.#payloadOf, maxBytes: this.#maxBytes })
       return page && { page, ...(await this.#write(page, include ?? [])) }
     }
-    return include === undefined ? make() : this.#including.take(make)
+    return include === undefined ? make() : this.#including.take(caller, make)
   }
 
   async #write({ jobs, more }: JobPage, include: readonly JobValue[]): Promise<PageText> {

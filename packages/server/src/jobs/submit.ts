@@ -2,7 +2,7 @@ import { routes, type Job as JobAnswer, type Submission } from '@fencepost/clien
 import type { CallerClient, Engine, Logger, Submitted, SubmitOptions } from '@fencepost/engine'
 import type { FastifyRequest } from 'fastify'
 import type { Presenter } from '../application.ts'
-import { endpoint, type Endpoint } from '../endpoint.ts'
+import { callerKey, endpoint, type Endpoint } from '../endpoint.ts'
 import { ApiError } from '../error.ts'
 import { aboutRequest } from '../http/access-log.ts'
 import { once, requestHash } from './idempotency.ts'
@@ -24,7 +24,9 @@ export function submitEndpoint(engine: Engine, jobs: JobReader, present: Present
     const { payload, ...rest } = body
     const options = { ...optionsOf(rest), by: caller.name }
     const show = async (jobId: string, client?: CallerClient) => {
-      const job = await (client === undefined ? jobs.whole(jobId) : engine.get(jobId, { client }))
+      const job = await (client === undefined
+        ? jobs.changed(jobId, callerKey({ caller, request }))
+        : engine.get(jobId, { client }))
       if (job === undefined) throw new Error(`job ${jobId} was submitted and is not there`)
       return present.accepted(job) as JobAnswer
     }
