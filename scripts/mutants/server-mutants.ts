@@ -81,4 +81,11 @@ export const mutants: readonly Mutant[] = [
     replace: 'if (own.length === 0) this.#waiting.delete(caller)',
     tests: [`${server}/src/turns.test.ts`],
   },
+  {
+    name: 'http: answers that nobody reads are kept without end',
+    file: `${server}/src/http/unread.ts`,
+    find: 'while (this.#bytes > this.#maxBytes) {',
+    replace: 'while (this.#bytes > Infinity) {',
+    tests: [api('unread-answers')],
+  },
 ]

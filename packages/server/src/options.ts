@@ -15,6 +15,8 @@ export interface ServerOptions {
   maxBodyBytes?: number
   /** The largest answer that lists jobs or events; one of them is listed however large it is. */
   maxAnswerBytes?: number
+  /** The largest sum of answers that their callers have not read; beyond it, connections are cut off. */
+  maxUnreadBytes?: number
   /** The largest sum of a request's headers. */
   maxHeaderBytes?: number
   /** How deep the JSON of a body may be nested. */
@@ -68,6 +70,7 @@ export const serverDefaults = {
   port: 8080,
   maxBodyBytes: 1_048_576,
   maxAnswerBytes: 2_097_152,
+  maxUnreadBytes: 134_217_728,
   maxHeaderBytes: 16_384,
   maxBodyDepth: 64,
   rateLimitPerSecond: 1_000,

@@ -5,13 +5,14 @@ import type { Access } from '../access/access.ts'
 import { callerOf } from '../access/callers.ts'
 import { checkOrigin, preflightHeaders } from '../access/origin.ts'
 import type { RateLimit } from '../access/rate-limit.ts'
-import type { Caller, Endpoint } from '../endpoint.ts'
+import { callerKey, type Caller, type Endpoint } from '../endpoint.ts'
 import { ApiError } from '../error.ts'
 import type { CheckedServerOptions } from '../options.ts'
 import { givenRequestId, logAccess } from './access-log.ts'
 import { parseJsonBody } from './json-body.ts'
 import { refuse, refuseConnection } from './refuse.ts'
 import { send } from './send.ts'
+import { Unread } from './unread.ts'
 import { validate } from './validate.ts'
 
 /** What the requests of one server share. */
@@ -75,7 +76,8 @@ export function createApp(endpoints: readonly Endpoint[], gate: Gate, options: C
     done(null, payload)
   })
   logAccess(app, logger, options)
-  for (const endpoint of endpoints) register(app, endpoint, gate)
+  const unread = new Unread(options)
+  for (const endpoint of endpoints) register(app, endpoint, gate, unread)
   return app
 }
 
@@ -102,7 +104,7 @@ function trustedProxies({
   return typeof trustProxy === 'number' ? (_address, hop) => hop < trustProxy : [...trustProxy]
 }
 
-function register(app: FastifyInstance, { route, handle }: Endpoint, gate: Gate): void {
+function register(app: FastifyInstance, { route, handle }: Endpoint, gate: Gate, unread: Unread): void {
   app.route({
     method: route.method,
     url: route.path.replace(/\{(\w+)\}/g, ':$1'),
@@ -119,7 +121,7 @@ function register(app: FastifyInstance, { route, handle }: Endpoint, gate: Gate)
         await answer.stream(reply)
         return reply
       }
-      return send(route, answer, request, reply)
+      return send(route, answer, request, reply, (bytes) => unread.add(callerKey({ caller, request }), reply, bytes))
     },
   })
 }

@@ -16,12 +16,14 @@ export async function send(
   answer: Exclude<Answer, { stream: unknown }>,
   request: FastifyRequest,
   reply: FastifyReply,
+  sending: (bytes: number) => void,
 ): Promise<FastifyReply> {
   void reply.code(route.status).headers(answer.headers ?? {})
   if (route.answer === null) return reply.send()
   const isJson = 'json' in answer || !('mediaType' in route.answer)
   void reply.type(isJson || !('mediaType' in route.answer) ? 'application/json; charset=utf-8' : route.answer.mediaType)
   const text = 'json' in answer ? answer.json : isJson ? JSON.stringify(answer.body) : String(answer.body)
+  sending(text.length)
   // What is changed is answered as it is: a secret beside text that others choose must not be compressed with it.
   if (route.method !== 'GET' || route.role === 'admin') return reply.send(text)
   if (isJson) {
