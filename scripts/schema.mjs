@@ -31,7 +31,7 @@ async function dump() {
   const parts = [
     '-- The schema as the migrations build it. Made by scripts/schema.mjs; change a migration, not this file.',
     ...(await lines(`select pg_get_functiondef(oid) || ';' from pg_proc where pronamespace = $1::regnamespace
-                      order by proname`)),
+                      order by proname, pronargs`)),
     ...(await lines(`select format('sequence %s as %s', c.relname, format_type(s.seqtypid, null))
                        from pg_sequence s join pg_class c on c.oid = s.seqrelid
                       where c.relnamespace = $1::regnamespace order by c.relname`)),

@@ -40,6 +40,26 @@ AS $function$
     $function$
 ;
 
+CREATE OR REPLACE FUNCTION fencepost.submit_job(operation text, queue text, payload jsonb, priority integer, run_after timestamp with time zone, delay_ms integer, max_attempts integer, slot_key text, pipeline_id uuid, submitted_by text, tags text[], timeout_ms integer, start_by timestamp with time zone, start_within_ms integer)
+ RETURNS uuid
+ LANGUAGE plpgsql
+AS $function$
+    #variable_conflict use_column
+    declare
+      new_id uuid;
+    begin
+      insert into fencepost.live_jobs (job_id, operation, queue, payload, priority, run_after, max_attempts, slot_key,
+                                  pipeline_id, submitted_at, submitted_by, tags, timeout_ms, start_by)
+      select fencepost.new_job_id(fencepost.clock(), 1), $1, $2, $3, $4,
+             coalesce($5, fencepost.clock() + $6 * interval '1 millisecond'), $7, $8, $9, fencepost.clock(), $10, $11, $12,
+             coalesce($13, fencepost.clock() + $14 * interval '1 millisecond')
+       where not exists (select from fencepost.settings where key = 'drain' and value <> 'off')
+      returning job_id into new_id;
+      return new_id;
+    end
+    $function$
+;
+
 sequence event_ids as bigint
 
 sequence job_steps_id_seq as bigint
@@ -77,6 +97,9 @@ table finished_jobs (
   result jsonb,
   error text,
   error_code text,
+  tags text[],
+  timeout_ms integer,
+  start_by timestamp with time zone,
   constraint finished_jobs_attempts CHECK (attempts >= 0 AND attempts <= max_attempts),
   constraint finished_jobs_cancelled CHECK (status <> 'cancelled'::text OR attempt_id IS NULL),
   constraint finished_jobs_error CHECK ((status = 'completed'::text) = (error IS NULL)),
@@ -88,6 +111,7 @@ CREATE INDEX finished_jobs_lock ON fencepost.finished_jobs USING btree (lock_key
 CREATE INDEX finished_jobs_parent ON fencepost.finished_jobs USING btree (parent_job_id, status) WHERE (parent_job_id IS NOT NULL);
 CREATE INDEX finished_jobs_pipeline ON fencepost.finished_jobs USING btree (pipeline_id) WHERE (pipeline_id IS NOT NULL);
 CREATE UNIQUE INDEX finished_jobs_pkey ON fencepost.finished_jobs USING btree (job_id);
+CREATE INDEX finished_jobs_tags ON fencepost.finished_jobs USING gin (tags) WHERE (tags IS NOT NULL);
 CREATE INDEX finished_jobs_unsuccessful ON fencepost.finished_jobs USING btree (status, job_id) WHERE (status <> 'completed'::text);
 
 table idempotency_keys (
@@ -149,6 +173,9 @@ table live_jobs (
   result jsonb,
   error text,
   error_code text,
+  tags text[],
+  timeout_ms integer,
+  start_by timestamp with time zone,
   constraint live_jobs_attempts CHECK (attempts >= 0 AND attempts <= max_attempts AND max_attempts >= 1),
   constraint live_jobs_fields CHECK (
 CASE
@@ -171,6 +198,8 @@ CREATE INDEX live_jobs_parent ON fencepost.live_jobs USING btree (parent_job_id)
 CREATE INDEX live_jobs_pipeline ON fencepost.live_jobs USING btree (pipeline_id) WHERE (pipeline_id IS NOT NULL);
 CREATE UNIQUE INDEX live_jobs_pkey ON fencepost.live_jobs USING btree (job_id) WITH (fillfactor='50');
 CREATE INDEX live_jobs_running_unclaimed ON fencepost.live_jobs USING btree (job_id) WHERE ((status = 'running'::text) AND (locked_at IS NULL));
+CREATE INDEX live_jobs_start_by ON fencepost.live_jobs USING btree (start_by) WHERE ((status = 'pending'::text) AND (start_by IS NOT NULL) AND (started_at IS NULL));
+CREATE INDEX live_jobs_tags ON fencepost.live_jobs USING gin (tags) WHERE (tags IS NOT NULL);
 
 table migrations (
   version integer not null,
@@ -179,6 +208,14 @@ table migrations (
   constraint migrations_pkey PRIMARY KEY (version)
 );
 CREATE UNIQUE INDEX migrations_pkey ON fencepost.migrations USING btree (version);
+
+table paused_queues (
+  queue text not null,
+  paused_at timestamp with time zone not null,
+  paused_by text,
+  constraint paused_queues_pkey PRIMARY KEY (queue)
+);
+CREATE UNIQUE INDEX paused_queues_pkey ON fencepost.paused_queues USING btree (queue);
 
 table resource_locks (
   lock_key text not null,
@@ -450,7 +487,10 @@ view jobs as
     j.submitted_by,
     j.started_at,
     NULL::timestamp with time zone AS completed_at,
-    NULL::timestamp with time zone AS deleted_at
+    NULL::timestamp with time zone AS deleted_at,
+    j.tags,
+    j.timeout_ms,
+    j.start_by
    FROM fencepost.live_jobs j
 UNION ALL
  SELECT j.job_id,
@@ -508,5 +548,8 @@ UNION ALL
     j.submitted_by,
     j.started_at,
     j.completed_at,
-    j.deleted_at
+    j.deleted_at,
+    j.tags,
+    j.timeout_ms,
+    j.start_by
    FROM fencepost.finished_jobs j;

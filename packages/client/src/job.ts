@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { count, id, idInput, key, name, queryInteger, queueName, timeInput, timestamp } from './values.ts'
+import { count, id, idInput, key, name, queryInteger, queueName, tag, timeInput, timestamp } from './values.ts'
 
 export const jobStatus = z.enum(['pending', 'running', 'completed', 'failed', 'cancelled'])
 export type JobStatus = z.output<typeof jobStatus>
@@ -39,6 +39,7 @@ export const job = z.looseObject({
   dedup_key: z.string().nullable(),
   children: z.object({ total: count, completed: count, failed: count }).nullable(),
   submitted_by: z.string().nullable(),
+  tags: z.array(z.string()),
   attempt_id: id.nullable(),
   locked_by: z.string().nullable().describe('The worker that has it, or had it last.'),
   locked_at: timestamp.nullable(),
@@ -70,6 +71,7 @@ export const submission = z
     slot_key: key.optional().describe('Likewise.'),
     dedup_key: key.optional().describe('Likewise.'),
     pipeline_id: idInput.optional(),
+    tags: z.array(tag).max(20).optional().describe('Words to find it by.'),
   })
   .refine(({ run_after: at, delay_ms: ms }) => at === undefined || ms === undefined, {
     path: ['delay_ms'],
@@ -90,6 +92,7 @@ export const listQuery = z.strictObject({
   parent: idInput.optional().describe('Only children of this job.'),
   pipeline: idInput.optional().describe('Only jobs of this pipeline.'),
   lock_key: key.optional(),
+  tag: tag.optional().describe('Only jobs with this tag.'),
   limit: queryInteger(1, 1000).optional().describe('At most so many; 100 if left out.'),
   after: idInput.optional().describe('Only jobs submitted before this one: the last id of the page before.'),
   include,

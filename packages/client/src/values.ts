@@ -30,6 +30,9 @@ export const key = z
     'holds a character that cannot be kept',
   )
 
+/** A word by which jobs are found. */
+export const tag = key.max(100)
+
 export const name = z.string().regex(/^[a-z][a-z0-9_]{0,62}$/)
 export const queueName = z.string().regex(/^[a-z][a-z0-9_.-]{0,62}$/)
 

@@ -25,6 +25,28 @@ export function checkKey(value: string | undefined, what: string): string | unde
   })
 }
 
+/** How many tags a job may have, and how long each may be. */
+export const tagLimits = { max: 20, maxLength: 100 } as const
+
+/** Tags, each once, in order; an error with a code if there are too many, or one cannot be used. */
+export function checkTags(tags: readonly string[] = []): string[] {
+  const distinct = [...new Set(tags)].sort()
+  if (distinct.length > tagLimits.max) {
+    throw new FencepostError('key_invalid', `${distinct.length} tags are given; give at most ${tagLimits.max}.`)
+  }
+  return distinct.map((tag) => checkTag(tag))
+}
+
+/** One tag, checked. */
+export function checkTag(tag: string): string {
+  const checked = checkKey(tag, 'tag') as string
+  if (checked.length <= tagLimits.maxLength) return checked
+  throw new FencepostError(
+    'key_invalid',
+    `A tag is ${checked.length} characters long; give at most ${tagLimits.maxLength}.`,
+  )
+}
+
 const timePattern = /^((\d{4}-\d\d-\d\d)T\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)$/
 
 // JavaScript takes the 31st of February for a day in March, Postgres does not take it; nor the year 0.

@@ -104,6 +104,7 @@ export async function openBed(options: Partial<EngineOptions> = {}): Promise<Bed
           'settings',
           'workers',
           'schedules',
+          'paused_queues',
         ]
           .map((table) => `delete from ${schema}.${table}`)
           .join('; '),

@@ -18,6 +18,7 @@ export const listJobs = command({
     parent: { kind: 'text', placeholder: 'job_id', description: 'Only children of this job.' },
     pipeline: { kind: 'text', placeholder: 'pipeline_id', description: 'Only jobs of this pipeline.' },
     lockKey: { kind: 'text', placeholder: 'key', description: 'Only jobs with this lock.' },
+    tag: { kind: 'text', placeholder: 'tag', description: 'Only jobs with this tag.' },
     limit: { kind: 'integer', placeholder: 'number', description: 'At most so many.', min: 1, max: 1000, default: 20 },
     after: { kind: 'text', placeholder: 'job_id', description: 'Only jobs submitted before this one: the next page.' },
   },

@@ -55,6 +55,7 @@ export function describeJob(job: Job, output: Output): string {
     ['Lock', plainOf(job.lock_key)],
     ['Slot', job.slot_key === null ? undefined : `${plain(job.slot_key)}${job.is_current ? ' (current)' : ''}`],
     ['Dedup key', plainOf(job.dedup_key)],
+    ['Tags', job.tags.length === 0 ? undefined : plain(job.tags.join(', '))],
     ['Parent', job.parent_job_id ?? undefined],
     ['Pipeline', job.pipeline_id ?? undefined],
     ['Worker', plainOf(job.locked_by)],

@@ -38,6 +38,7 @@ export const submit = command({
       description: 'The dedup key, for an operation that takes one from its callers.',
     },
     pipelineId: { kind: 'text', placeholder: 'id', description: 'The pipeline that the job belongs to.' },
+    tag: { kind: 'list', placeholder: 'tag', description: 'A word to find it by; can be given several times.' },
     idempotencyKey: {
       kind: 'text',
       placeholder: 'key',
@@ -58,6 +59,7 @@ export const submit = command({
       slot_key: options.slotKey,
       dedup_key: options.dedupKey,
       pipeline_id: options.pipelineId,
+      tags: options.tag === undefined ? undefined : [...options.tag],
     }
     const job = await client.submitJob(args.operation, submission, { idempotencyKey: options.idempotencyKey })
     // At once: whoever waits may want to look at it from elsewhere, or stop waiting.

@@ -36,6 +36,12 @@ export function uuidArray(ids: readonly string[]): Buffer {
   return ids.length === 0 ? bytes.subarray(0, 12) : bytes
 }
 
+/** Texts as Postgres writes an array of them; undefined for none. One such text is a column's value, and a list of them a column. */
+export function arrayText(texts: readonly string[]): string | undefined {
+  if (texts.length === 0) return undefined
+  return `{${texts.map((text) => `"${text.replaceAll(/[\\"]/g, '\\$&')}"`).join(',')}}`
+}
+
 /** '2026-04-25 16:35:00.12+02' → '2026-04-25T14:35:00.120000Z'. A Date would drop the microseconds. */
 export function timestamp(text: string): string {
   const match = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?([+-]\d\d)(?::?(\d\d))?(?::\d\d)?$/.exec(text)

@@ -122,12 +122,14 @@ const completing = form<Relations, Values>((t, { jobIds, attemptIds, results, ch
       insert into ${t.finishedJobs} (
         job_id, operation, queue, payload, status, priority, run_after, attempt_id, attempts, max_attempts, locked_by,
         locked_at, lock_key, slot_key, dedup_key, parent_job_id, pipeline_id, progress_current, progress_total, result,
-        submitted_at, submitted_by, started_at, completed_at, submitted_event_id, started_event_id, completed_event_id)
+        submitted_at, submitted_by, started_at, completed_at, submitted_event_id, started_event_id, completed_event_id,
+        tags, timeout_ms, start_by)
       select job_id, operation, queue, payload, 'completed', priority, run_after, attempt_id, attempts, max_attempts,
              locked_by, locked_at, lock_key, slot_key, dedup_key, parent_job_id,
              case when job_id = any(${chaining}::uuid[]) then coalesce(pipeline_id, job_id) else pipeline_id end,
              progress_current, progress_total, ${result},
-             submitted_at, submitted_by, started_at, ${t.now}, submitted_event_id, started_event_id, ${eventId}
+             submitted_at, submitted_by, started_at, ${t.now}, submitted_event_id, started_event_id, ${eventId},
+             tags, timeout_ms, start_by
         from ended
     )${shape.keys === 'some' ? freed(t) : raw('')}
     ${answers[shape.answer]}`

@@ -97,12 +97,12 @@ export function insertFinished(t: Relations, row: Finish): Sql {
         job_id, operation, queue, payload, status, priority, run_after, attempt_id, attempts, max_attempts, locked_by,
         locked_at, lock_key, slot_key, dedup_key, parent_job_id, pipeline_id, children_total, deferred_at,
         progress_current, progress_total, result, error, error_code, submitted_at, submitted_by, started_at,
-        completed_at, submitted_event_id, started_event_id)
+        completed_at, submitted_event_id, started_event_id, tags, timeout_ms, start_by)
       select job.job_id, operation, queue, payload, ${row.status}, priority, run_after,
              ${row.attemptId ?? sql`attempt_id`}, attempts, max_attempts, locked_by, locked_at, lock_key, slot_key,
              dedup_key, parent_job_id, pipeline_id, children_total, deferred_at, progress_current, progress_total,
              ${row.result ?? sql`result`}, ${row.error}, ${row.errorCode}, submitted_at, submitted_by, started_at,
-             ${t.now}, submitted_event_id, ${row.startedEventId ?? sql`null::bigint`}
+             ${t.now}, submitted_event_id, ${row.startedEventId ?? sql`null::bigint`}, tags, timeout_ms, start_by
         from ended job
     )`
 }

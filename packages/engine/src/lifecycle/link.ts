@@ -26,7 +26,7 @@ export function linkedOf(attempts: readonly (Fence & { links?: readonly Submissi
 }
 
 function linkJson(link: Submission): string {
-  const { payload, operation, queue, priority, runAfter, delayMs, maxAttempts, slotKey, pipelineId, by } = link
+  const { payload, operation, queue, priority, runAfter, delayMs, maxAttempts, slotKey, pipelineId, tags, by } = link
   const row = {
     operation,
     queue,
@@ -37,6 +37,7 @@ function linkJson(link: Submission): string {
     slot_key: slotKey,
     pipeline_id: pipelineId,
     submitted_by: by,
+    tags,
   }
   return `{"payload":${payload},${JSON.stringify(row).slice(1)}`
 }
@@ -53,17 +54,17 @@ export function chainEnded(t: Relations, links: unknown): Sql {
                  rows from (
                    jsonb_to_recordset(${links}::jsonb -> ended.attempt_id::text) as (
                      payload jsonb, operation text, queue text, priority integer, run_after timestamptz,
-                     delay_ms integer, max_attempts integer, slot_key text, pipeline_id uuid, submitted_by text)
+                     delay_ms integer, max_attempts integer, slot_key text, pipeline_id uuid, submitted_by text, tags text)
                  ) with ordinality link (payload, operation, queue, priority, run_after, delay_ms, max_attempts,
-                                         slot_key, pipeline_id, submitted_by, place)
+                                         slot_key, pipeline_id, submitted_by, tags, place)
         ) wanted
     ),
     chained as (
       insert into ${t.liveJobs} (job_id, operation, queue, payload, priority, run_after, max_attempts, slot_key,
-                                 pipeline_id, submitted_at, submitted_by)
+                                 pipeline_id, submitted_at, submitted_by, tags)
       select job_id, operation, queue, coalesce(payload, 'null'), priority,
              coalesce(run_after, ${t.now} + delay_ms * interval '1 millisecond'), max_attempts, slot_key,
-             coalesce(pipeline_id, pipeline), ${t.now}, submitted_by
+             coalesce(pipeline_id, pipeline), ${t.now}, submitted_by, tags::text[]
         from linked
     ),
     told as (

@@ -1,4 +1,5 @@
-import { checkInteger, checkKey, checkTime, maxInteger } from '../check.ts'
+import { checkInteger, checkKey, checkTags, checkTime, maxInteger } from '../check.ts'
+import { arrayText } from '../database/types.ts'
 import { checkId } from '../ids.ts'
 import { FencepostError } from '../errors.ts'
 import { encodeJson } from '../json.ts'
@@ -19,6 +20,8 @@ export interface SubmitOptions {
   slotKey?: string
   dedupKey?: string
   pipelineId?: string
+  /** Words to find it by: at most 20, each of at most 100 characters. */
+  tags?: readonly string[]
   /** Who asks for it; kept in the job's first event. */
   by?: string
 }
@@ -36,6 +39,8 @@ export interface Submission {
   slotKey: string | undefined
   dedupKey: string | undefined
   pipelineId: string | undefined
+  /** As Postgres writes an array. */
+  tags: string | undefined
   by: string | undefined
 }
 
@@ -65,6 +70,7 @@ export async function prepareSubmission(
     slotKey: checkKey(chooseKey(operation, 'slot', operation.slot?.(parsed), options.slotKey), 'slot key'),
     dedupKey: checkKey(chooseKey(operation, 'dedup', operation.dedup?.(parsed), options.dedupKey), 'dedup key'),
     pipelineId: options.pipelineId === undefined ? undefined : checkId(options.pipelineId, 'pipeline id'),
+    tags: arrayText(checkTags(options.tags)),
     by: checkKey(options.by, 'by'),
   }
 }

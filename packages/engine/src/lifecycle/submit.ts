@@ -86,11 +86,13 @@ function answerOf(jobId: string | undefined): Submitted {
 /** By a function of the schema, which keeps its plan where a statement cannot: half the time of the insert by itself. */
 async function submitJob(db: Db, submission: Submission): Promise<string | undefined> {
   const { t } = db
-  const { operation, queue, payload, priority, runAfter, delayMs, maxAttempts, slotKey, pipelineId, by } = submission
+  const { operation, queue, payload, priority, runAfter, delayMs, maxAttempts, slotKey, pipelineId, by, tags } =
+    submission
   const [row] = await db.query<{ job_id: string | null }>(
     'submit.jobs',
     sql`select ${t.submitJob}(${operation}, ${queue}, ${payload}, ${priority}, ${runAfter ?? null}, ${delayMs}, ${maxAttempts},
-                              ${slotKey ?? null}, ${pipelineId ?? null}, ${by ?? null}) as job_id`,
+                              ${slotKey ?? null}, ${pipelineId ?? null}, ${by ?? null}, ${tags ?? null}, null, null, null)
+                              as job_id`,
   )
   return row?.job_id ?? undefined
 }
@@ -187,12 +189,13 @@ async function insertJobs(
   const pipelineId = origin.from === 'submitter' ? null : (origin.pipelineId ?? null)
   const insert = sql`
     insert into ${t.liveJobs} (job_id, operation, queue, payload, priority, run_after, max_attempts, lock_key,
-                               slot_key, dedup_key, parent_job_id, pipeline_id, submitted_at, submitted_by)
+                               slot_key, dedup_key, parent_job_id, pipeline_id, submitted_at, submitted_by, tags)
     select ${ids === undefined ? sql`${t.newJobId}(${t.now}, ${select.nth})` : select.jobId},
            ${select.operation}, ${select.queue}, ${select.payload}, ${select.priority},
            coalesce(${select.runAfter}, ${t.now} + ${select.delayMs} * interval '1 millisecond'),
            ${select.maxAttempts}, ${select.lockKey}, ${select.slotKey}, ${select.dedupKey}, ${parentJobId}::uuid,
-           coalesce(${select.pipelineId}, ${pipelineId}::uuid), ${t.now}, ${select.by}
+           coalesce(${select.pipelineId}, ${pipelineId}::uuid), ${t.now}, ${select.by},
+           ${select.tags}::text[]
       ${from}
      where ${allowed}
      ${inOrder}
@@ -221,6 +224,7 @@ const columnTypes = {
   slotKey: 'text',
   dedupKey: 'text',
   pipelineId: 'uuid',
+  tags: 'text',
   by: 'text',
 } as const satisfies Record<keyof Omit<Submission, 'payload'>, string>
 

@@ -35,6 +35,7 @@ export interface Job {
   submittedBy: string | undefined
   startedAt: string | undefined
   completedAt: string | undefined
+  tags: readonly string[]
 }
 
 /** A job without what may be large: how lists show it. */
@@ -79,6 +80,7 @@ export interface JobRow {
   submitted_by: string | null
   started_at: string | null
   completed_at: string | null
+  tags: string[] | null
 }
 
 const columns: Record<keyof JobRow, true> = {
@@ -114,6 +116,7 @@ const columns: Record<keyof JobRow, true> = {
   submitted_by: true,
   started_at: true,
   completed_at: true,
+  tags: true,
 }
 
 /** The columns of a JobRow, by name: a later release may add a column to the view. */
@@ -209,5 +212,6 @@ export function summaryFromRow(row: Omit<JobRow, 'payload' | 'result'>): JobSumm
     submittedBy: row.submitted_by ?? undefined,
     startedAt: row.started_at ?? undefined,
     completedAt: row.completed_at ?? undefined,
+    tags: row.tags ?? [],
   }
 }

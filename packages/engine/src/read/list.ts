@@ -1,4 +1,4 @@
-import { checkInteger } from '../check.ts'
+import { checkInteger, checkTag } from '../check.ts'
 import type { Db } from '../database/database.ts'
 import { join, raw, sql, type Sql } from '../database/sql.ts'
 import { FencepostError } from '../errors.ts'
@@ -25,6 +25,8 @@ export interface ListOptions {
   ancestorJobId?: string
   pipelineId?: string
   lockKey?: string
+  /** Only jobs with this tag. */
+  tag?: string
   /** Only jobs submitted before this one: the last id of the previous page. */
   after?: string
   limit?: number
@@ -120,6 +122,7 @@ function conditionsOf(db: Pick<Db, 't'>, options: ListOptions & { oldestFirst?: 
   if (options.operation !== undefined) conditions.push(sql`operation = ${options.operation}`)
   if (options.queue !== undefined) conditions.push(sql`queue = ${options.queue}`)
   if (options.lockKey !== undefined) conditions.push(sql`lock_key = ${options.lockKey}`)
+  if (options.tag !== undefined) conditions.push(sql`tags @> ${[checkTag(options.tag)]}::text[]`)
   if (options.parentJobId !== undefined) conditions.push(sql`parent_job_id = ${checkId(options.parentJobId)}::uuid`)
   if (options.ancestorJobId !== undefined) {
     conditions.push(sql`job_id in (${descendantsOf(db, checkId(options.ancestorJobId))})`)

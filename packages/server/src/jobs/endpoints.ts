@@ -101,11 +101,12 @@ function listEndpoint(engine: Engine, pages: JobPages, applications: readonly Ap
   )
   const route = { ...routes.listJobs, query: z.strictObject({ ...routes.listJobs.query.shape, ...more }) }
   return endpoint(route, async ({ query, ...call }) => {
-    const { parent, pipeline, lock_key: lockKey, status, operation, queue, limit, after, include, ...rest } = query
+    const { parent, pipeline, lock_key: lockKey, tag, status, operation, queue, limit, after, include, ...rest } = query
     const options: ListOptions = given({
       parentJobId: parent,
       pipelineId: pipeline,
       lockKey,
+      tag,
       status,
       operation,
       queue,

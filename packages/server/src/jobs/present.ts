@@ -75,6 +75,7 @@ function jobJson(job: ListedJob, steps: readonly Step[], include: readonly JobVa
     dedup_key: job.dedupKey ?? null,
     children: job.children ?? null,
     submitted_by: job.submittedBy ?? null,
+    tags: job.tags,
     attempt_id: job.attemptId ?? null,
     locked_by: job.lockedBy ?? null,
     locked_at: job.lockedAt ?? null,

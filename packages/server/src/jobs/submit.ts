@@ -97,6 +97,7 @@ function optionsOf(body: Omit<Submission, 'payload'>): SubmitOptions {
     slotKey: body.slot_key,
     dedupKey: body.dedup_key,
     pipelineId: body.pipeline_id,
+    tags: body.tags,
   }
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
 }
