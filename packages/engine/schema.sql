@@ -228,6 +228,14 @@ table resource_locks (
 ) with (fillfactor=70);
 CREATE UNIQUE INDEX resource_locks_pkey ON fencepost.resource_locks USING btree (lock_key);
 
+table run_agains (
+  job_id uuid not null,
+  run_again_of uuid not null,
+  constraint run_agains_pkey PRIMARY KEY (job_id)
+);
+CREATE INDEX run_agains_of ON fencepost.run_agains USING btree (run_again_of, job_id);
+CREATE UNIQUE INDEX run_agains_pkey ON fencepost.run_agains USING btree (job_id);
+
 table schedules (
   name text not null,
   operation text not null,

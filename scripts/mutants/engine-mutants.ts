@@ -347,7 +347,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a job read with an asterisk',
     file: 'packages/engine/src/read/job.ts',
-    find: 'select ${jobColumns} from ${t.jobs} where job_id = ${jobId}',
+    find: 'select ${jobColumns(t)} from ${t.jobs} where job_id = ${jobId}',
     replace: 'select * from ${t.jobs} where job_id = ${jobId}',
     tests: ['packages/engine/test/added-columns.test.ts'],
   },

@@ -11,6 +11,7 @@ import {
   jobEvents,
   listJobs,
   recoverJob,
+  runJobAgain,
   showJob,
 } from './jobs/commands.ts'
 import { submit } from './jobs/submit.ts'
@@ -34,6 +35,7 @@ export const commands: readonly Command[] = [
   cancelJob,
   deleteJob,
   recoverJob,
+  runJobAgain,
   jobEvents,
   explainJob,
   jobChildren,

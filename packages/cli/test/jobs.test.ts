@@ -178,6 +178,15 @@ describe('jobs', () => {
     expect((await fencepost(`jobs show ${jobId}`)).code).toBe(4)
   })
 
+  test('run-again says which job it is, and refuses one that has not failed', async () => {
+    const { job_id: jobId } = await delayed()
+    expect((await fencepost(`jobs run-again ${jobId}`)).code).toBe(5)
+    await client.cancelJob(jobId)
+    const again = only(job, (await fencepost(`jobs run-again ${jobId} --json`)).lines)
+    expect(again).toMatchObject({ run_again_of: jobId })
+    expect((await fencepost(`jobs show ${jobId}`)).stdout).toMatch(new RegExp(`Run again as +${again.job_id}`))
+  })
+
   test('recover refuses a job whose claim is young', async () => {
     const { job_id: jobId } = await longJob()
     await expect.poll(async () => (await client.getJob(jobId)).status, { timeout: 20_000 }).toBe('running')
@@ -209,14 +218,21 @@ describe('jobs', () => {
     expect((await fencepost(`jobs explain ${jobId}`)).stdout).toBe(`${message}\n`)
   })
 
-  test.each(['show', 'show --watch', 'cancel', 'delete', 'recover', 'events', 'events --follow', 'explain'])(
-    '%s of a job that is not there ends with 4',
-    async (verb) => {
-      const [name = '', ...flags] = verb.split(' ')
-      const answer = await fencepost(['jobs', name, absent, ...flags].join(' '))
-      expect(answer).toMatchObject({ code: 4, stdout: '', stderr: expect.stringContaining(absent) })
-    },
-  )
+  test.each([
+    'show',
+    'show --watch',
+    'cancel',
+    'delete',
+    'recover',
+    'run-again',
+    'events',
+    'events --follow',
+    'explain',
+  ])('%s of a job that is not there ends with 4', async (verb) => {
+    const [name = '', ...flags] = verb.split(' ')
+    const answer = await fencepost(['jobs', name, absent, ...flags].join(' '))
+    expect(answer).toMatchObject({ code: 4, stdout: '', stderr: expect.stringContaining(absent) })
+  })
 })
 
 describe('pipelines', () => {

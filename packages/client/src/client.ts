@@ -58,6 +58,8 @@ function jobCalls(connection: Connection, ask: Ask) {
     deleteJob: (jobId: string, more?: CallOptions) => ask(routes.deleteJob, of(jobId), more),
     cancelJob: (jobId: string, more?: CallOptions) => ask(routes.cancelJob, of(jobId), more),
     recoverJob: (jobId: string, more?: CallOptions) => ask(routes.recoverJob, of(jobId), more),
+    /** The new job. Calling it again while that one is unfinished answers with the same one. */
+    runAgain: (jobId: string, more?: CallOptions) => ask(routes.runAgain, of(jobId), more),
     explainJob: (jobId: string, more?: CallOptions) => ask(routes.explainJob, of(jobId), more),
     jobChildren: (jobId: string, query: ChildrenQuery = {}, more?: CallOptions) =>
       ask(routes.jobChildren, { ...of(jobId), query }, more),

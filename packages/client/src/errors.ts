@@ -33,6 +33,7 @@ export const apiErrors = {
   duplicate: { status: 409, meaning: 'A job with this dedup key is pending or running; details name it.' },
   job_finished: { status: 409, meaning: 'The job has already ended.' },
   job_unfinished: { status: 409, meaning: 'The job is pending or running: cancel it first.' },
+  job_not_failed: { status: 409, meaning: 'The job has not failed and was not cancelled, so it is not run again.' },
   job_not_running: { status: 409, meaning: 'The job is not running, so there is nothing to recover.' },
   job_not_stale: { status: 409, meaning: 'The claim of the job is too young to be taken for stuck.' },
   job_waiting: { status: 409, meaning: 'The job waits for its children: no worker has it.' },

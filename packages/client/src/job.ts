@@ -40,6 +40,8 @@ export const job = z.looseObject({
   children: z.object({ total: count, completed: count, failed: count }).nullable(),
   submitted_by: z.string().nullable(),
   tags: z.array(z.string()),
+  run_again_of: id.nullable().describe('The job that this one runs again.'),
+  run_again_as: id.nullable().describe('The newest job that runs this one again.'),
   attempt_id: id.nullable(),
   locked_by: z.string().nullable().describe('The worker that has it, or had it last.'),
   locked_at: timestamp.nullable(),

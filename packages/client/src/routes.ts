@@ -75,6 +75,18 @@ export const routes = {
     answer: job,
     errors: ['job_not_found', 'job_not_running', 'job_not_stale', 'job_waiting'],
   },
+  runAgain: {
+    method: 'POST',
+    path: '/jobs/{job_id}/run-again',
+    summary: 'Submits a failed or cancelled job anew, as a job that names it',
+    tag: 'jobs',
+    role: 'operator',
+    params: jobPath,
+    status: 202,
+    answer: job,
+    answerHeaders: { Location: 'Where the new job is.', 'Retry-After': '30.' },
+    errors: ['job_not_found', 'job_not_failed', 'lock_held', 'duplicate', 'drained'],
+  },
   jobEvents: {
     method: 'GET',
     path: '/jobs/{job_id}/events',

@@ -19,6 +19,7 @@ import { deleteJob, type Deleted } from './lifecycle/delete.ts'
 import { drainLevels, getDrain, pendingQueues, setDrain, type Drain, type DrainLevel } from './lifecycle/drain.ts'
 import type { Settled } from './lifecycle/outcome.ts'
 import { recover, type Recovered } from './lifecycle/recover.ts'
+import { runAgainJobs, type RanAgain } from './lifecycle/run-again.ts'
 import { removeOldJobs } from './lifecycle/retain.ts'
 import { prepareSubmission, type Submission, type SubmitOptions } from './lifecycle/submission.ts'
 import { insertSubmissions, isKeyed, type Submitted } from './lifecycle/submit.ts'
@@ -299,6 +300,16 @@ export class Engine {
       if (job !== undefined) wake.jobs([job])
     }
     return answer
+  }
+
+  /** Submits a failed or cancelled job anew, as a job that names it. While that one is unfinished, the answer is its id. */
+  async runAgain(jobId: string, options: { by?: string } = {}): Promise<RanAgain> {
+    const { database, telemetry, wake } = this.#context
+    const [id, by] = [checkId(jobId), checkKey(options.by, 'by')]
+    const { answers, submissions, jobIds } = await database.transaction('run_again', (db) => runAgainJobs(db, [id], by))
+    wake.submitted(submissions, jobIds)
+    for (const { operation } of submissions) telemetry.ranAgain(operation)
+    return answers[0] as RanAgain
   }
 
   /** Hides a finished job from reads. */

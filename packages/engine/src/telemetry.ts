@@ -17,6 +17,7 @@ export const metricNames = {
   settled: 'fencepost.settled',
   staleWritebacks: 'fencepost.stale_writebacks',
   leaseExpiries: 'fencepost.lease_expiries',
+  runAgains: 'fencepost.run_agains',
   inFlight: 'fencepost.in_flight',
 } as const
 
@@ -27,7 +28,7 @@ export function createTelemetry() {
   const meter = metrics.getMeter(scope, version)
   const tracer = trace.getTracer(scope, version)
   const isObserved = hasTracing() || !(meter instanceof createNoopMeter().constructor)
-  const { claimDuration, queueWait, handlerDuration, settled, staleWritebacks, leaseExpiries, inFlight } =
+  const { claimDuration, queueWait, handlerDuration, settled, staleWritebacks, leaseExpiries, runAgains, inFlight } =
     instruments(meter)
   return {
     claimed(queue: string | undefined, ms: number, jobs: readonly Claimed[]): void {
@@ -43,6 +44,9 @@ export function createTelemetry() {
     },
     expired(count: number): void {
       if (count > 0) leaseExpiries.add(count)
+    },
+    ranAgain(operation: string): void {
+      runAgains.add(1, { operation })
     },
     /** Runs a handler inside a span of its own, measured. */
     running(claimed: Claimed, run: () => Promise<Outcome>): Promise<Outcome> {
@@ -89,8 +93,9 @@ function instruments(meter: Meter) {
   const leaseExpiries = meter.createCounter(metricNames.leaseExpiries, {
     description: 'Attempts that this process found expired.',
   })
+  const runAgains = meter.createCounter(metricNames.runAgains, { description: 'Jobs that were run again.' })
   const inFlight = meter.createUpDownCounter(metricNames.inFlight, { description: 'Handlers that are running.' })
-  return { claimDuration, queueWait, handlerDuration, settled, staleWritebacks, leaseExpiries, inFlight }
+  return { claimDuration, queueWait, handlerDuration, settled, staleWritebacks, leaseExpiries, runAgains, inFlight }
 }
 
 // A program without an SDK has the API's own provider, whose tracers have nobody to pass spans on to.

@@ -78,6 +78,10 @@ async function everything(engine: Engine): Promise<Record<string, unknown>> {
     outcomes[name] = [(await engine.get(jobId))?.status, (await engine.events(jobId)).map(({ event }) => event)]
   }
 
+  const again = await engine.runAgain(failing)
+  if (!again.ranAgain) throw new Error('not run again')
+  outcomes['again'] = [(await engine.get(again.jobId))?.status, (await engine.cancel(again.jobId)).cancelled]
+
   const working = new AbortController()
   const worked = engine.work({ signal: working.signal, concurrency: 2, wakeUp: 'none', pollMs: 50 })
   const many = await engine.submitMany(work, [{ payload: {} }, { payload: {} }])

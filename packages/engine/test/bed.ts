@@ -105,6 +105,7 @@ export async function openBed(options: Partial<EngineOptions> = {}): Promise<Bed
           'workers',
           'schedules',
           'paused_queues',
+          'run_agains',
         ]
           .map((table) => `delete from ${schema}.${table}`)
           .join('; '),

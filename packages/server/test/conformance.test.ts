@@ -272,6 +272,31 @@ describe('one job', () => {
     ])
   })
 
+  test('run-again is 409 until it has failed, then 202 with the job that names it', async () => {
+    const { job: made } = await submit('echo', { payload: { a: 1 }, lock_key: 'l', dedup_key: 'd' })
+    expect(await ask(routes.runAgain, made)).toMatchObject({ status: 409, code: 'job_not_failed' })
+    await on.engine.cancel(made.job_id)
+    const answer = await ask(routes.runAgain, made)
+    const again = answer.json as z.output<typeof job>
+    expect(again).toMatchObject({
+      status: 'pending',
+      run_again_of: made.job_id,
+      payload: { a: 1 },
+      submitted_by: 'local',
+    })
+    expect([answer.headers.get('location'), answer.headers.get('retry-after')]).toEqual([`/jobs/${again.job_id}`, '30'])
+    expect((await ask(routes.runAgain, made)).json).toEqual(again)
+    expect((await ask(routes.getJob, made)).json).toMatchObject({ status: 'cancelled', run_again_as: again.job_id })
+    await on.engine.cancel(again.job_id)
+    const { job: holder } = await submit('echo', { payload: {}, lock_key: 'l' })
+    expect(await ask(routes.runAgain, made)).toMatchObject({ status: 409, code: 'lock_held' })
+    await on.engine.cancel(holder.job_id)
+    await submit('echo', { payload: {}, dedup_key: 'd' })
+    expect(await ask(routes.runAgain, made)).toMatchObject({ status: 409, code: 'duplicate' })
+    await on.engine.setDrain('submissions')
+    expect(await ask(routes.runAgain, made)).toMatchObject({ status: 503, code: 'drained' })
+  })
+
   test('recover is 409 for what is not stuck, and puts back what is', async () => {
     const { job: made } = await submit()
     expect(await ask(routes.recoverJob, made)).toMatchObject({ status: 409, code: 'job_not_running' })

@@ -72,6 +72,17 @@ export const deleteJob = command({
   },
 })
 
+export const runJobAgain = command({
+  name: 'jobs run-again',
+  summary: 'Submits a failed or cancelled job anew, as a job that names it',
+  arguments: jobId,
+  settings: clientSettings,
+  async run({ args, settings, output }) {
+    const job = await connect(settings).runAgain(args.job_id)
+    output.answer(job, () => `Job ${args.job_id} is run again as ${job.job_id}.`)
+  },
+})
+
 export const recoverJob = command({
   name: 'jobs recover',
   summary: 'Puts a stuck running job back, if its claim is older than the stale timeout of the server',

@@ -58,6 +58,8 @@ export function describeJob(job: Job, output: Output): string {
     ['Tags', job.tags.length === 0 ? undefined : plain(job.tags.join(', '))],
     ['Parent', job.parent_job_id ?? undefined],
     ['Pipeline', job.pipeline_id ?? undefined],
+    ['Runs again', job.run_again_of ?? undefined],
+    ['Run again as', job.run_again_as ?? undefined],
     ['Worker', plainOf(job.locked_by)],
     ['Lease until', job.lease_until === null ? undefined : timeWord(job.lease_until)],
     ['Submitted', `${timeWord(job.submitted_at)}${job.submitted_by === null ? '' : ` by ${plain(job.submitted_by)}`}`],

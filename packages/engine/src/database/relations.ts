@@ -23,6 +23,7 @@ export function relationsOf(schema: string) {
     workers: within('workers'),
     settings: within('settings'),
     schedules: within('schedules'),
+    runAgains: within('run_agains'),
     sweeps: within('sweeps'),
     migrations: within('migrations'),
     packageMigrations: within('package_migrations'),

@@ -29,7 +29,8 @@ export async function removeOldJobs(db: Db, options: { retentionMs: number; batc
          and (held_until is null or held_until <= ${t.now})
     ),
     events as (delete from ${t.storedEvents} where job_id = any(array(select job_id from old))),
-    steps as (delete from ${t.jobSteps} where job_id = any(array(select job_id from old)))
+    steps as (delete from ${t.jobSteps} where job_id = any(array(select job_id from old))),
+    run_agains as (delete from ${t.runAgains} where job_id = any(array(select job_id from old)))
     delete from ${t.finishedJobs} where job_id = any(array(select job_id from old))
     returning job_id`,
   )

@@ -29,6 +29,8 @@ export interface Ended {
   rejected: number
   /** How many leases expired. */
   expired: number
+  /** How many jobs were run again. */
+  ranAgain: number
 }
 
 interface EndedRow {
@@ -77,11 +79,16 @@ export async function countEnded(db: Db, { past, upTo, withinMs, bounds }: Ended
     db.query<{ event: string; count: number }>(
       'metrics.events',
       sql`select event, count(*)::integer as count from ${t.storedEvents} e
-           where ${between('e.id')} and event in ('job.fence_rejected', 'job.expired') group by event`,
+           where ${between('e.id')} and event in ('job.fence_rejected', 'job.expired', 'job.run_again') group by event`,
     ),
   ])
   const of = (name: string) => counted.find(({ event }) => event === name)?.count ?? 0
-  return { ended: ended.map(endedFromRow), rejected: of('job.fence_rejected'), expired: of('job.expired') }
+  return {
+    ended: ended.map(endedFromRow),
+    rejected: of('job.fence_rejected'),
+    expired: of('job.expired'),
+    ranAgain: of('job.run_again'),
+  }
 }
 
 function endedFromRow({ took_bucket: took, waited_bucket: waited, ...row }: EndedRow): EndedJobs {

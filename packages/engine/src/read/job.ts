@@ -1,4 +1,5 @@
 import type { Db } from '../database/database.ts'
+import type { Relations } from '../database/relations.ts'
 import { raw, sql, type Sql } from '../database/sql.ts'
 import type { Json } from '../json.ts'
 
@@ -33,6 +34,10 @@ export interface Job {
   errorCode: string | undefined
   submittedAt: string
   submittedBy: string | undefined
+  /** The job that this one runs again. */
+  runAgainOf: string | undefined
+  /** The newest job that runs this one again. */
+  runAgainAs: string | undefined
   startedAt: string | undefined
   completedAt: string | undefined
   tags: readonly string[]
@@ -81,9 +86,12 @@ export interface JobRow {
   started_at: string | null
   completed_at: string | null
   tags: string[] | null
+  run_again_of: string | null
+  run_again_as: string | null
 }
 
-const columns: Record<keyof JobRow, true> = {
+/** The columns that the view has; the others are looked up in run_agains. */
+const viewColumns: Record<Exclude<keyof JobRow, 'run_again_of' | 'run_again_as'>, true> = {
   job_id: true,
   operation: true,
   queue: true,
@@ -119,22 +127,35 @@ const columns: Record<keyof JobRow, true> = {
   tags: true,
 }
 
-/** The columns of a JobRow, by name: a later release may add a column to the view. */
-export const jobColumns: Sql = raw(Object.keys(columns).join(', '))
+const columnNames = Object.keys(viewColumns)
+const summaryNames = columnNames.filter((name) => name !== 'payload' && name !== 'result')
+
+/** The columns of a JobRow out of the view, by name: a later release may add a column to it. */
+export function jobColumns(t: Relations): Sql {
+  return sql`${raw(columnNames.join(', '))}, ${runAgainColumns(t)}`
+}
 
 /** The same without those that may be large. */
-export const summaryColumns: Sql = raw(
-  Object.keys(columns)
-    .filter((name) => name !== 'payload' && name !== 'result')
-    .join(', '),
-)
+export function summaryColumns(t: Relations): Sql {
+  return sql`${raw(summaryNames.join(', '))}, ${runAgainColumns(t)}`
+}
+
+/** The names of the summary columns, for a statement around one that selects them. */
+export const summaryColumnNames: Sql = raw([...summaryNames, 'run_again_of', 'run_again_as'].join(', '))
+
+function runAgainColumns(t: Relations): Sql {
+  return sql`
+    (select again.run_again_of from ${t.runAgains} again where again.job_id = jobs.job_id) as run_again_of,
+    (select again.job_id from ${t.runAgains} again where again.run_again_of = jobs.job_id
+      order by again.job_id desc limit 1) as run_again_as`
+}
 
 /** The job, or undefined where there is none or it was deleted. */
 export async function getJob(db: Db, jobId: string): Promise<Job | undefined> {
   const { t } = db
   const rows = await db.query<JobRow>(
     'get',
-    sql`select ${jobColumns} from ${t.jobs} where job_id = ${jobId} and deleted_at is null`,
+    sql`select ${jobColumns(t)} from ${t.jobs} where job_id = ${jobId} and deleted_at is null`,
   )
   return rows.map(jobFromRow)[0]
 }
@@ -144,7 +165,7 @@ export async function getJobs(db: Db, jobIds: readonly string[]): Promise<Map<st
   const { t } = db
   const rows = await db.query<JobRow>(
     'get_many',
-    sql`select ${jobColumns} from ${t.jobs} where job_id = any(${jobIds}::uuid[]) and deleted_at is null`,
+    sql`select ${jobColumns(t)} from ${t.jobs} where job_id = any(${jobIds}::uuid[]) and deleted_at is null`,
   )
   return new Map(rows.map((row) => [row.job_id, jobFromRow(row)]))
 }
@@ -162,7 +183,7 @@ export async function getListedJobs(
   const isSmall = sql`coalesce(pg_column_size(payload), 0) + coalesce(pg_column_size(result), 0) <= ${inlineBytes}::integer`
   const rows = await db.query<SummaryRow>(
     'get_listed',
-    sql`select ${summaryColumns}, ${isSmall} as complete, case when ${isSmall} then payload end as payload,
+    sql`select ${summaryColumns(t)}, ${isSmall} as complete, case when ${isSmall} then payload end as payload,
                case when ${isSmall} then result end as result
           from ${t.jobs} where job_id = any(${jobIds}::uuid[]) and deleted_at is null`,
   )
@@ -210,6 +231,8 @@ export function summaryFromRow(row: Omit<JobRow, 'payload' | 'result'>): JobSumm
     errorCode: row.error_code ?? undefined,
     submittedAt: row.submitted_at,
     submittedBy: row.submitted_by ?? undefined,
+    runAgainOf: row.run_again_of ?? undefined,
+    runAgainAs: row.run_again_as ?? undefined,
     startedAt: row.started_at ?? undefined,
     completedAt: row.completed_at ?? undefined,
     tags: row.tags ?? [],

@@ -7,6 +7,7 @@ import { descendantsOf } from './descendants.ts'
 import {
   jobColumns,
   jobFromRow,
+  summaryColumnNames,
   summaryColumns,
   summaryFromRow,
   type Job,
@@ -83,13 +84,13 @@ function pageStatement(db: Pick<Db, 't'>, options: PageOptions): Sql {
   // One more than is wanted tells whether there are more.
   const rows = sql`
     select *, coalesce(pg_column_size(payload), 0) + coalesce(pg_column_size(result), 0) as stored_bytes
-      from (select ${summaryColumns}, ${valueOf('payload', payload)} as payload, ${valueOf('result', none)} as result
+      from (select ${summaryColumns(db.t)}, ${valueOf('payload', payload)} as payload, ${valueOf('result', none)} as result
               from ${db.t.jobs}
              where ${conditionsOf(db, options)} and deleted_at is null
              order by ${order} limit ${checkLimit(options.limit) + 1}) page`
   return withinBytes({
     rows,
-    columns: sql`${summaryColumns}, payload, result`,
+    columns: sql`${summaryColumnNames}, payload, result`,
     writtenBytes: sql`coalesce(octet_length(payload::text), 0) + coalesce(octet_length(result::text), 0)
                         + coalesce(octet_length(error), 0)`,
     order,
@@ -101,7 +102,7 @@ function pageStatement(db: Pick<Db, 't'>, options: PageOptions): Sql {
 export function listStatement(db: Pick<Db, 't'>, options: ListOptions): Sql {
   const limit = checkLimit(options.limit)
   return sql`
-    select ${jobColumns} from ${db.t.jobs}
+    select ${jobColumns(db.t)} from ${db.t.jobs}
      where ${conditionsOf(db, options)} and deleted_at is null
      order by job_id desc limit ${limit}`
 }

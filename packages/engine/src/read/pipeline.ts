@@ -1,6 +1,6 @@
 import type { Db } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
-import { jobColumns, jobFromRow, type Job, type JobRow, type JobStatus } from './job.ts'
+import { jobColumns, jobFromRow, summaryColumns, type Job, type JobRow, type JobStatus } from './job.ts'
 import { listPage, type JobPage, type PageOptions } from './list.ts'
 
 export type PipelineStatus = 'running' | 'completed' | 'partial' | 'failed'
@@ -14,12 +14,13 @@ export interface Pipeline {
 
 /**
  * What a pipeline has come to: running while any of its jobs can still run, then completed if all completed, failed if
- * none did, else partial. Children are left out: their parent has judged them by its own policy.
+ * none did, else partial. Children are left out: their parent has judged them by its own policy. So is a job that was run
+ * again: the newer one stands for it.
  */
 export function pipelineStatus(
-  jobs: readonly { status: JobStatus; parentJobId?: string | undefined }[],
+  jobs: readonly { status: JobStatus; parentJobId?: string | undefined; runAgainAs?: string | undefined }[],
 ): PipelineStatus {
-  const own = jobs.filter(({ parentJobId }) => parentJobId === undefined)
+  const own = jobs.filter(({ parentJobId, runAgainAs }) => parentJobId === undefined && runAgainAs === undefined)
   if (own.some(({ status }) => status === 'pending' || status === 'running')) return 'running'
   const completed = own.filter(({ status }) => status === 'completed').length
   if (completed === own.length) return 'completed'
@@ -31,7 +32,7 @@ export async function getPipeline(db: Db, pipelineId: string): Promise<Pipeline 
   const { t } = db
   const rows = await db.query<JobRow & { deleted: boolean }>(
     'pipeline',
-    sql`select ${jobColumns}, deleted_at is not null as deleted
+    sql`select ${jobColumns(t)}, deleted_at is not null as deleted
           from ${t.jobs} where pipeline_id = ${pipelineId} order by job_id`,
   )
   const visible = rows.filter(({ deleted }) => !deleted)
@@ -52,16 +53,19 @@ export async function getPipelinePage(
 ): Promise<PipelinePage | undefined> {
   const { t } = db
   // Which states there are is all that its status depends on.
-  const kinds = await db.query<{ status: JobStatus; parent_job_id: string | null; visible: boolean }>(
+  const kinds = await db.query<{ status: JobStatus; parent: string | null; again: string | null; visible: boolean }>(
     'pipeline.states',
-    sql`select status, min(parent_job_id::text) as parent_job_id, bool_or(deleted_at is null) as visible
-          from ${t.jobs} where pipeline_id = ${pipelineId} group by status, parent_job_id is null`,
+    sql`select status, min(parent_job_id::text) as parent, min(run_again_as::text) as again,
+               bool_or(deleted_at is null) as visible
+          from (select ${summaryColumns(t)}, deleted_at from ${t.jobs} where pipeline_id = ${pipelineId}) job
+         group by status, parent_job_id is null, run_again_as is null`,
   )
   if (!kinds.some(({ visible }) => visible)) return undefined
   const status = pipelineStatus(
-    kinds.map(({ status: one, parent_job_id: parentJobId }) => ({
+    kinds.map(({ status: one, parent, again }) => ({
       status: one,
-      parentJobId: parentJobId ?? undefined,
+      parentJobId: parent ?? undefined,
+      runAgainAs: again ?? undefined,
     })),
   )
   return { pipelineId, status, ...(await listPage(db, { ...options, pipelineId, oldestFirst: true })) }

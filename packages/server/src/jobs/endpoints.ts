@@ -3,13 +3,11 @@ import type { Engine, Job, JobPage, ListOptions, PageOptions } from '@fencepost/
 import { z } from 'zod'
 import type { Application, Presenter } from '../application.ts'
 import { callerKey, endpoint, type Endpoint } from '../endpoint.ts'
-import { ApiError } from '../error.ts'
 import { checkJobId, notFound, type JobReader } from './job-reader.ts'
 import type { JobPages } from './page.ts'
+import { operatorEndpoints } from './operator-endpoints.ts'
 import { snakeCase } from './present.ts'
-
-/** How long callers are asked to wait before they look again at a job that has not ended. */
-const lookAgainSeconds = 30
+import { retryAfter } from './retry-after.ts'
 
 /** Reading jobs, and what operators do to them. */
 export function jobEndpoints(
@@ -39,56 +37,6 @@ export function jobEndpoints(
       return { body: body as AnswerOf<Routes['explainJob']> }
     }),
     ...operatorEndpoints(engine, jobs, one),
-  ]
-}
-
-function operatorEndpoints(
-  engine: Engine,
-  jobs: JobReader,
-  one: (job: Job) => Promise<JobAnswer>,
-): readonly Endpoint[] {
-  return [
-    endpoint(routes.cancelJob, async ({ params, caller, request }) => {
-      const jobId = checkJobId(params.job_id)
-      const answer = await engine.cancel(jobId, { by: caller.name })
-      if (answer.cancelled) return { body: await one(await jobs.changed(jobId, callerKey({ caller, request }))) }
-      if (answer.why === 'not_found') throw notFound(jobId)
-      throw new ApiError('job_finished', `Job ${jobId} has already ended as ${answer.status}.`, {
-        details: { job_id: jobId, status: answer.status },
-      })
-    }),
-    endpoint(routes.deleteJob, async ({ params, caller }) => {
-      const jobId = checkJobId(params.job_id)
-      const answer = await engine.delete(jobId, { by: caller.name })
-      if (answer.deleted) return { body: undefined }
-      if (answer.why === 'not_found') throw notFound(jobId)
-      throw new ApiError('job_unfinished', `Job ${jobId} is ${answer.status}: cancel it first.`, {
-        details: { job_id: jobId, status: answer.status },
-      })
-    }),
-    endpoint(routes.recoverJob, async ({ params, caller, request }) => {
-      const jobId = checkJobId(params.job_id)
-      const answer = await engine.recover(jobId, { by: caller.name })
-      if (answer.recovered) return { body: await one(await jobs.changed(jobId, callerKey({ caller, request }))) }
-      switch (answer.why) {
-        case 'not_found':
-          throw notFound(jobId)
-        case 'not_running':
-          throw new ApiError('job_not_running', `Job ${jobId} is ${answer.status}, so there is nothing to recover.`, {
-            details: { job_id: jobId, status: answer.status },
-          })
-        case 'waiting_for_children':
-          throw new ApiError('job_waiting', `Job ${jobId} waits for its children: no worker has it.`, {
-            details: { job_id: jobId },
-          })
-        case 'not_stale':
-          throw new ApiError(
-            'job_not_stale',
-            `Job ${jobId} was claimed at ${answer.claimedAt}; it can be recovered ${answer.staleMs} ms after that.`,
-            { details: { job_id: jobId, claimed_at: answer.claimedAt, stale_ms: answer.staleMs } },
-          )
-      }
-    }),
   ]
 }
 
@@ -128,11 +76,6 @@ async function listAnswer(
 ): Promise<{ json: string; headers: Record<string, string> }> {
   const page = await pages.page(caller, include, read)
   return { json: `[${page?.items.join(',') ?? ''}]`, headers: page?.headers ?? {} }
-}
-
-/** The header that asks to look again later, while there is something to wait for. */
-export function retryAfter({ status }: Pick<Job, 'status'>): Record<string, string> {
-  return status === 'pending' || status === 'running' ? { 'retry-after': String(lookAgainSeconds) } : {}
 }
 
 type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> }

@@ -76,6 +76,8 @@ function jobJson(job: ListedJob, steps: readonly Step[], include: readonly JobVa
     children: job.children ?? null,
     submitted_by: job.submittedBy ?? null,
     tags: job.tags,
+    run_again_of: job.runAgainOf ?? null,
+    run_again_as: job.runAgainAs ?? null,
     attempt_id: job.attemptId ?? null,
     locked_by: job.lockedBy ?? null,
     locked_at: job.lockedAt ?? null,

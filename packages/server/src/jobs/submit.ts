@@ -5,9 +5,10 @@ import type { Presenter } from '../application.ts'
 import { callerKey, endpoint, type Endpoint } from '../endpoint.ts'
 import { ApiError } from '../error.ts'
 import { aboutRequest } from '../http/access-log.ts'
+import { conflictOf } from './conflict.ts'
 import { once, requestHash } from './idempotency.ts'
-import { retryAfter } from './endpoints.ts'
 import type { JobReader } from './job-reader.ts'
+import { retryAfter } from './retry-after.ts'
 
 /** Submitting over HTTP, with or without an Idempotency-Key. */
 export function submitEndpoint(engine: Engine, jobs: JobReader, present: Presenter, logger: Logger): Endpoint {
@@ -66,24 +67,7 @@ function accept(body: JobAnswer, headers: Record<string, string> = {}) {
 
 function accepted(answer: Submitted): string {
   if (answer.submitted) return answer.jobId
-  switch (answer.why) {
-    case 'locked':
-      throw new ApiError('lock_held', `Job ${answer.holder.jobId} holds the lock ${answer.lockKey}.`, {
-        details: {
-          lock_key: answer.lockKey,
-          job_id: answer.holder.jobId,
-          running: answer.holder.attemptId !== undefined,
-        },
-      })
-    case 'duplicate':
-      throw new ApiError('duplicate', `Job ${answer.holder.jobId} has the dedup key ${answer.dedupKey}.`, {
-        details: { dedup_key: answer.dedupKey, job_id: answer.holder.jobId },
-      })
-    case 'drained':
-      throw new ApiError('drained', 'New work is refused at the moment: drain is on.', {
-        headers: { 'retry-after': '30' },
-      })
-  }
+  throw conflictOf(answer)
 }
 
 function optionsOf(body: Omit<Submission, 'payload'>): SubmitOptions {

@@ -21,6 +21,7 @@ export class Settled {
   readonly #queues: QueueLabels
   #staleWritebacks = 0
   #leaseExpiries = 0
+  #runAgains = 0
   #upTo: bigint | undefined
 
   constructor(engine: Engine, queues: QueueLabels) {
@@ -40,6 +41,10 @@ export class Settled {
     return this.#leaseExpiries
   }
 
+  get runAgains(): number {
+    return this.#runAgains
+  }
+
   async look(): Promise<void> {
     const snapshot = await this.#engine.feed.state()
     this.#horizon.saw(snapshot)
@@ -54,7 +59,7 @@ export class Settled {
   }
 
   async #count(past: bigint, upTo: bigint): Promise<void> {
-    const { ended, rejected, expired } = await this.#engine.endedBetween({
+    const { ended, rejected, expired, ranAgain } = await this.#engine.endedBetween({
       past,
       upTo,
       withinMs: this.#lookBackMs(),
@@ -63,6 +68,7 @@ export class Settled {
     for (const one of ended) this.#add(one)
     this.#staleWritebacks += rejected
     this.#leaseExpiries += expired
+    this.#runAgains += ranAgain
     this.#lookedAt = performance.now()
   }
 
