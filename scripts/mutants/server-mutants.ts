@@ -7,8 +7,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'http: a feed that reads only past the largest id it has seen',
     file: `${server}/src/events/job-feed.ts`,
-    find: 'readJobs(this.#database, [...jobs.keys()], this.floor, seen)',
-    replace: 'readJobs(this.#database, [...jobs.keys()], BigInt(Math.max(Number(this.floor), ...seen)), seen)',
+    find: 'this.#feed.ofJobs([...jobs.keys()], this.floor, seen)',
+    replace: 'this.#feed.ofJobs([...jobs.keys()], BigInt(Math.max(Number(this.floor), ...seen)), seen)',
     tests: [api('events')],
   },
   {

@@ -174,6 +174,16 @@ describe('fail and retry', () => {
     expect(await bed.engine.get(jobId)).toMatchObject({ status: 'pending', attempts: 0 })
     expect((await claimOne()).claimed.attempts).toBe(1)
   })
+
+  test('release gives the job its old place, before those that were due after it', async () => {
+    const first = await submitted(bed.engine.submit(work, {}))
+    const attempt = await claimOne()
+    await bed.advance(1_000)
+    const second = await submitted(bed.engine.submit(work, {}))
+    await bed.advance(1_000)
+    await bed.engine.release(attempt, 'not_started')
+    expect((await bed.engine.claim({ limit: 2 })).map(({ jobId }) => jobId)).toEqual([first, second])
+  })
 })
 
 describe('expire', () => {

@@ -10,8 +10,8 @@ export interface Release extends Settling {
 }
 
 /**
- * release: running → pending because the worker is going away; due at once, and the attempt is given back. One statement
- * for a whole batch; the attempts that still held their fence are returned.
+ * release: running → pending because the worker is going away, or has no handler free; the job keeps its place in
+ * the order, and the attempt is given back. One statement for a whole batch; the attempts that still held their fence are returned.
  */
 export async function release(db: Db, releases: readonly Release[]): Promise<WrittenRow[]> {
   if (releases.length === 0) return []
@@ -22,7 +22,7 @@ export async function release(db: Db, releases: readonly Release[]): Promise<Wri
 const releasing = form<Relations, FenceValues & { given: string }>(
   (t, { jobIds, attemptIds, given }, shape) => sql`
     with ${endedByFence({ t }, { jobIds, attemptIds })},
-    ${requeueEnded({ t }, { runAfter: t.now, attempts: sql`attempts - 1` })},
+    ${requeueEnded({ t }, { runAfter: sql`run_after`, attempts: sql`attempts - 1` })},
     ${ifKeys(shape, letGoOfEnded({ t }))}
     told as (
       insert into ${t.storedEvents} (job_id, attempt_id, ts, event, message, fields)
