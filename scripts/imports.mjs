@@ -7,7 +7,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, posix, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import ts from 'typescript'
+import { parseSync, Visitor } from 'rolldown/utils'
 
 /**
  * Imports that close a circle and are tolerated, each with its reason. The list must only get shorter.
@@ -95,13 +95,33 @@ function read(path) {
   /** @type {Graph} */
   const graph = new Map()
   for (const file of files) {
-    const { importedFiles } = ts.preProcessFile(readFileSync(join(source, file), 'utf8'), true, true)
-    for (const { fileName } of importedFiles) {
-      if (!fileName.startsWith('.')) continue
-      add(graph, file, posix.join(posix.dirname(file), fileName))
+    for (const imported of importsOf(file, readFileSync(join(source, file), 'utf8'))) {
+      if (imported.startsWith('.')) add(graph, file, posix.join(posix.dirname(file), imported))
     }
   }
   return graph
+}
+
+/**
+ * What a file imports, exports from others included, and types.
+ * @param {string} file
+ * @param {string} code
+ */
+function importsOf(file, code) {
+  /** @type {string[]} */
+  const found = []
+  /** @param {{ source: import('rolldown/utils').ESTree.Expression | null }} node */
+  const add = ({ source }) => {
+    if (source?.type === 'Literal' && typeof source.value === 'string') found.push(source.value)
+  }
+  new Visitor({
+    ImportDeclaration: add,
+    ExportNamedDeclaration: add,
+    ExportAllDeclaration: add,
+    ImportExpression: add,
+    TSImportType: add,
+  }).visit(parseSync(file, code).program)
+  return found
 }
 
 /**

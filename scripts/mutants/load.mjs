@@ -1,6 +1,6 @@
 // @ts-check
 import { readdir, readFile } from 'node:fs/promises'
-import ts from 'typescript'
+import { stripTypes } from '../strip-types.mjs'
 
 /** @typedef {import('./mutant.ts').Mutant} Mutant */
 
@@ -12,8 +12,7 @@ export async function loadMutants() {
   const names = (await readdir(new URL('./', import.meta.url))).filter((name) => name.endsWith('-mutants.ts'))
   const lists = names.sort().map(async (name) => {
     const source = await readFile(new URL(name, import.meta.url), 'utf8')
-    const { outputText } = ts.transpileModule(source, { compilerOptions: { module: ts.ModuleKind.ESNext } })
-    const { mutants } = await import(`data:text/javascript,${encodeURIComponent(outputText)}`)
+    const { mutants } = await import(`data:text/javascript,${encodeURIComponent(stripTypes(name, source))}`)
     return mutants
   })
   return (await Promise.all(lists)).flat()

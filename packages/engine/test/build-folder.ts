@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process'
-import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { inject } from 'vitest'
 import type {} from './setup/global-setup.ts' // declares what is injected
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
-const compiler = createRequire(import.meta.url).resolve('typescript/bin/tsc')
+/** Node's arguments begin with it. */
+export const compiler = fileURLToPath(new URL('../../../node_modules/typescript/bin/tsc', import.meta.url))
 const buildLock = 'fencepost.test.build'
 
 /** Brings the dist/ of a package or an example up to date, with all it refers to. Test files wait for each other. */

@@ -1,7 +1,8 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import {
   chmodSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   realpathSync,
@@ -11,7 +12,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
-import ts from 'typescript'
+import { parseSync } from 'rolldown/utils'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Attempt } from '../src/attempt/attempt.ts'
 import { Engine } from '../src/engine.ts'
@@ -26,6 +27,7 @@ import { listLimits } from '../src/read/list.ts'
 import { workDefaults } from '../src/worker/options.ts'
 import { metricNames } from '../src/telemetry.ts'
 import { openBed, submitted, work, type Bed } from './bed.ts'
+import { compiler } from './build-folder.ts'
 import { blocksOf, filesIn, headingsOf, literal, quotesIn, read, root, tableOf, unquoted } from './pages.ts'
 
 const pages = [
@@ -206,7 +208,7 @@ describe('every page', () => {
 
   test('has TypeScript that compiles', () => {
     const examples = pages.flatMap((page) =>
-      blocksOf(page, 'ts').map((text, nth) => [join(root, `${page.replace(/\.md$/, '')}.example-${nth}.ts`), text]),
+      blocksOf(page, 'ts').map((text, nth) => [`${page.replace(/\.md$/, '').replaceAll('/', '.')}-${nth}.ts`, text]),
     )
     expect(examples.length).toBeGreaterThan(0)
     expect(compileErrors(new Map(examples as [string, string][]))).toEqual([])
@@ -306,12 +308,14 @@ function dedented(lines: readonly string[]): string[] {
 /** The properties that an interface of the engine declares. */
 function propertiesOf(file: string, name: string): string[] {
   const path = `packages/engine/src/${file}`
-  const found = ts
-    .createSourceFile(path, read(path), ts.ScriptTarget.ES2023)
-    .statements.filter((statement) => ts.isInterfaceDeclaration(statement))
-    .find((statement) => statement.name.text === name)
+  const found = parseSync(path, read(path))
+    .program.body.map((statement) => ('declaration' in statement ? statement.declaration : statement))
+    .filter((declared) => declared?.type === 'TSInterfaceDeclaration')
+    .find((declared) => declared.id.name === name)
   if (found === undefined) throw new Error(`${path} declares no interface ${name}`)
-  return found.members.flatMap((member) => (member.name && ts.isIdentifier(member.name) ? [member.name.text] : []))
+  return found.body.body.flatMap((member) =>
+    'key' in member && member.key.type === 'Identifier' ? [member.key.name] : [],
+  )
 }
 
 function resolves(page: string, link: string): boolean {
@@ -329,25 +333,26 @@ function slug(heading: string): string {
     .replaceAll(' ', '-')
 }
 
-/** What TypeScript has to say about files that exist only here, as if they were in the repository. */
+/** What TypeScript has to say about examples, by the names of their files. */
 function compileErrors(files: ReadonlyMap<string, string>): string[] {
-  const { config } = ts.readConfigFile(join(root, 'tsconfig.json'), (path) => ts.sys.readFile(path))
-  const { options } = ts.parseJsonConfigFileContent(config, ts.sys, root)
-  const host = ts.createCompilerHost(options)
-  const { readFile, fileExists } = host
-  host.readFile = (path) => files.get(path) ?? readFile(path)
-  host.fileExists = (path) => files.has(path) || fileExists(path)
-  const program = ts.createProgram([...files.keys()], options, host)
-  const examples = program.getSourceFiles().filter(({ fileName }) => files.has(fileName))
-  return examples
-    .flatMap((file) => [...program.getSyntacticDiagnostics(file), ...program.getSemanticDiagnostics(file)])
-    .map((one) => `${one.file?.fileName}: ${ts.flattenDiagnosticMessageText(one.messageText, '\n')}`)
+  mkdirSync(join(root, '.cache'), { recursive: true })
+  // In the repository, so that packages are found; in a folder that git ignores.
+  const folder = mkdtempSync(join(root, '.cache/examples-'))
+  try {
+    for (const [name, text] of files) writeFileSync(join(folder, name), text)
+    const config = { extends: '../../tsconfig.json', compilerOptions: { rootDir: '../..' }, include: ['*.ts'] }
+    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
+    const { stdout } = spawnSync(process.execPath, [compiler, '-p', folder, '--pretty', 'false'], { encoding: 'utf8' })
+    return stdout.split('\n').filter((line) => line !== '')
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
 }
 
 /** Runs a program as if it stood in a clone after `npm ci`, and returns what it prints. */
 function runExample(text: string): string {
   if (!existsSync(join(root, 'packages/engine/dist/index.js'))) {
-    execFileSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-b', join(root, 'packages/engine')])
+    execFileSync(process.execPath, [compiler, '-b', join(root, 'packages/engine')])
   }
   // Not in the repository: as root, Postgres runs under an account that may not be able to enter it.
   const directory = realpathSync(mkdtempSync(join(tmpdir(), 'fencepost-example-')))

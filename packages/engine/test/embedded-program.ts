@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import ts from 'typescript'
+import { stripTypes } from '../../../scripts/strip-types.mjs'
 import type { EmbeddedPostgresOptions } from '../src/embedded/index.ts'
 
 // Programs that use the embedded Postgres in processes of their own, to be killed in every way. Plain Node does not run
@@ -58,16 +58,9 @@ export function compileProgram(modules = packages): Program {
     .filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))
     .map((name) => join('embedded', name))
   for (const file of ['errors.ts', 'check.ts', ...embedded]) {
-    const { outputText } = ts.transpileModule(readFileSync(join(source, file), 'utf8'), {
-      compilerOptions: {
-        module: ts.ModuleKind.ESNext,
-        target: ts.ScriptTarget.ES2023,
-        rewriteRelativeImportExtensions: true,
-      },
-    })
     const path = join(directory, 'src', dirname(file), `${basename(file, '.ts')}.js`)
     mkdirSync(dirname(path), { recursive: true })
-    writeFileSync(path, outputText)
+    writeFileSync(path, stripTypes(file, readFileSync(join(source, file), 'utf8')))
   }
   writeFileSync(join(directory, 'package.json'), '{ "type": "module" }')
   writeFileSync(join(directory, 'program.js'), program)

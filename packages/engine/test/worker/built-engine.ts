@@ -12,8 +12,8 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import ts from 'typescript'
 import { mutants } from '../../../../scripts/mutants/mutants.ts'
+import { stripTypes } from '../../../../scripts/strip-types.mjs'
 
 // Workers and their handlers run in processes of their own, and plain Node does not run TypeScript: the package is
 // compiled to a folder where it looks as it does when it is installed, with the programs of these tests inside.
@@ -42,17 +42,9 @@ export function buildEngine(): BuiltEngine {
 function compile(from: string, to: string): void {
   const names = readdirSync(from, { recursive: true, encoding: 'utf8' })
   for (const name of names.filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'))) {
-    const { outputText } = ts.transpileModule(sourceOf(join(from, name)), {
-      compilerOptions: {
-        module: ts.ModuleKind.ESNext,
-        target: ts.ScriptTarget.ES2023,
-        rewriteRelativeImportExtensions: true,
-        verbatimModuleSyntax: true,
-      },
-    })
     const path = join(to, name.replace(/\.ts$/, '.js'))
     mkdirSync(dirname(path), { recursive: true })
-    writeFileSync(path, outputText)
+    writeFileSync(path, stripTypes(name, sourceOf(join(from, name))))
   }
 }
 
