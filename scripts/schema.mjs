@@ -73,7 +73,13 @@ async function table(name) {
       where oid = $2::regclass and $1::text is not null`,
     of,
   )
-  return [`table ${name} (\n${[...columns, ...constraints].join(',\n')}\n)${options};`, ...indexes].join('\n')
+  const triggers = await lines(
+    `select pg_get_triggerdef(oid, true) || ';' from pg_trigger
+      where tgrelid = $2::regclass and not tgisinternal and $1::text is not null order by tgname`,
+    of,
+  )
+  const whole = `table ${name} (\n${[...columns, ...constraints].join(',\n')}\n)${options};`
+  return [whole, ...indexes, ...triggers].join('\n')
 }
 
 /**

@@ -7,6 +7,62 @@ CREATE OR REPLACE FUNCTION fencepost.clock()
 RETURN statement_timestamp()
 ;
 
+CREATE OR REPLACE FUNCTION fencepost.hand_over_freed_locks()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+    begin
+      if exists (select from fencepost.live_jobs job
+                  where job.waiting_run_after is not null and job.lock_key = any(array(select lock_key from freed))) then
+        perform fencepost.hand_over_locks(array(select lock_key from freed));
+      end if;
+      return null;
+    end
+    $function$
+;
+
+CREATE OR REPLACE FUNCTION fencepost.hand_over_locks(lock_keys text[])
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+    declare
+      handed integer;
+    begin
+      with first as materialized (
+        select wanted.lock_key, line.job_id
+          from (select distinct unnest(lock_keys) as lock_key) wanted
+         cross join lateral (
+           select job.job_id from fencepost.live_jobs job
+            where job.lock_key = wanted.lock_key and job.waiting_run_after is not null
+            order by job.job_id limit 1
+              for no key update skip locked
+         ) line
+      ),
+      taken as (
+        insert into fencepost.resource_locks (lock_key, job_id, acquired_at)
+        select lock_key, job_id, fencepost.clock() from first order by lock_key
+        on conflict (lock_key) do nothing
+        returning job_id
+      ),
+      released as (
+        update fencepost.live_jobs set run_after = waiting_run_after, waiting_run_after = null
+         where job_id = any(array(select job_id from taken))
+        returning job_id, queue, lock_key
+      ),
+      told as (
+        insert into fencepost.stored_events (job_id, ts, event, fields)
+        select job_id, fencepost.clock(), 'job.lock_acquired', jsonb_build_object('lock_key', lock_key) from released
+      ),
+      woken as materialized (
+        select pg_notify('fencepost_notices', json_build_object('kind', 'wake', 'queue', queue)::text)
+          from (select distinct queue from released) queues
+      )
+      select (select count(*) from released) + 0 * (select count(*) from woken) into handed;
+      return handed;
+    end
+    $function$
+;
+
 CREATE OR REPLACE FUNCTION fencepost.job_id_floor(at timestamp with time zone)
  RETURNS uuid
  LANGUAGE sql
@@ -176,6 +232,9 @@ table live_jobs (
   tags text[],
   timeout_ms integer,
   start_by timestamp with time zone,
+  waiting_run_after timestamp with time zone,
+  next_part text,
+  children_skipped jsonb,
   constraint live_jobs_attempts CHECK (attempts >= 0 AND attempts <= max_attempts AND max_attempts >= 1),
   constraint live_jobs_fields CHECK (
 CASE
@@ -184,13 +243,15 @@ CASE
     ELSE num_nonnulls(attempt_id, lease_until) = 0 AND children_total >= 1 AND children_fail_at >= 1
 END),
   constraint live_jobs_pkey PRIMARY KEY (job_id),
-  constraint live_jobs_status CHECK (status = ANY (ARRAY['pending'::text, 'running'::text]))
+  constraint live_jobs_status CHECK (status = ANY (ARRAY['pending'::text, 'running'::text])),
+  constraint live_jobs_waiting CHECK (waiting_run_after IS NULL OR status = 'pending'::text AND lock_key IS NOT NULL AND run_after > '9999-01-01 00:00:00+00'::timestamp with time zone)
 ) with (fillfactor=40, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=1000);
 CREATE INDEX live_jobs_claim ON fencepost.live_jobs USING btree (queue, operation, priority, run_after, job_id) WHERE ((status = 'pending'::text) AND (slot_key IS NULL));
 CREATE INDEX live_jobs_claim_by_slot ON fencepost.live_jobs USING btree (queue, operation, priority, slot_key, run_after, job_id) WHERE ((status = 'pending'::text) AND (slot_key IS NOT NULL) AND (deferred_at IS NULL));
 CREATE INDEX live_jobs_claim_slotted ON fencepost.live_jobs USING btree (queue, operation, priority, run_after, job_id) WHERE ((status = 'pending'::text) AND (slot_key IS NOT NULL) AND (locked_by IS NULL));
 CREATE INDEX live_jobs_due ON fencepost.live_jobs USING btree (run_after) WHERE ((status = 'pending'::text) AND (attempt_id IS NULL));
 CREATE INDEX live_jobs_lease ON fencepost.live_jobs USING btree (lease_until) WHERE ((status = 'running'::text) AND ((lease_until IS NOT NULL) OR (deferred_at IS NOT NULL)));
+CREATE INDEX live_jobs_line ON fencepost.live_jobs USING btree (lock_key, job_id) WHERE (waiting_run_after IS NOT NULL);
 CREATE INDEX live_jobs_lock ON fencepost.live_jobs USING btree (lock_key) WHERE (lock_key IS NOT NULL);
 CREATE UNIQUE INDEX live_jobs_one_active_per_dedup_key ON fencepost.live_jobs USING btree (dedup_key) WHERE (dedup_key IS NOT NULL);
 CREATE UNIQUE INDEX live_jobs_one_running_per_slot ON fencepost.live_jobs USING btree (slot_key) WHERE ((status = 'running'::text) AND (slot_key IS NOT NULL));
@@ -227,6 +288,7 @@ table resource_locks (
   constraint resource_locks_pkey PRIMARY KEY (lock_key)
 ) with (fillfactor=70);
 CREATE UNIQUE INDEX resource_locks_pkey ON fencepost.resource_locks USING btree (lock_key);
+CREATE TRIGGER resource_locks_hand_over AFTER DELETE ON fencepost.resource_locks REFERENCING OLD TABLE AS freed FOR EACH STATEMENT EXECUTE FUNCTION fencepost.hand_over_freed_locks();
 
 table run_agains (
   job_id uuid not null,
@@ -441,12 +503,12 @@ UNION ALL
 
 view jobs as
  SELECT j.job_id,
-    j.operation,
+    split_part(j.operation, '/'::text, 1) AS operation,
     j.queue,
     j.payload,
     j.status,
     j.priority,
-    j.run_after,
+    COALESCE(j.waiting_run_after, j.run_after) AS run_after,
     j.attempt_id,
     j.attempts,
     j.max_attempts,
@@ -498,7 +560,9 @@ view jobs as
     NULL::timestamp with time zone AS deleted_at,
     j.tags,
     j.timeout_ms,
-    j.start_by
+    j.start_by,
+    NULLIF(split_part(j.operation, '/'::text, 2), ''::text) AS part,
+    j.waiting_run_after IS NOT NULL AS waits_for_lock
    FROM fencepost.live_jobs j
 UNION ALL
  SELECT j.job_id,
@@ -559,5 +623,7 @@ UNION ALL
     j.deleted_at,
     j.tags,
     j.timeout_ms,
-    j.start_by
+    j.start_by,
+    NULL::text AS part,
+    false AS waits_for_lock
    FROM fencepost.finished_jobs j;

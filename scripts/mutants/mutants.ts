@@ -2,6 +2,7 @@ import { mutants as ofEngine } from './engine-mutants.ts'
 import { mutants as ofExpiry } from './expire-mutants.ts'
 import { mutants as ofIceberg } from './iceberg-mutants.ts'
 import { mutants as ofJoinedFiles } from './joined-files-mutants.ts'
+import { mutants as ofLocks } from './lock-mutants.ts'
 import { mutants as ofServer } from './server-mutants.ts'
 import { mutants as ofStorage } from './storage-mutants.ts'
 import { mutants as ofSweep } from './sweep-mutants.ts'
@@ -11,6 +12,7 @@ export const mutants = [
   ...ofEngine,
   ...ofSweep,
   ...ofWorker,
+  ...ofLocks,
   ...ofServer,
   ...ofIceberg,
   ...ofJoinedFiles,

@@ -80,6 +80,9 @@ describe('submit', () => {
     })
     const again = await fencepost('submit sample_count --lock-key l')
     expect(again).toMatchObject({ code: 5, stderr: expect.stringContaining(only(job, lines).job_id) })
+    const inLine = only(job, (await fencepost('submit sample_count --lock-key l --on-locked wait --json')).lines)
+    const explained = await fencepost(`jobs explain ${inLine.job_id}`)
+    expect(explained.stdout).toContain(`It waits for the lock l, that job ${only(job, lines).job_id} holds.`)
   })
 
   test('reads the payload from a file or from standard input', async () => {

@@ -17,6 +17,7 @@ const reason = z.discriminatedUnion('reason', [
     attempt_id: z.string(),
     until: z.string(),
   }),
+  z.object({ reason: z.literal('waiting_for_lock'), lock_key: z.string(), job_id: id.nullable(), ahead: count }),
   z.object({
     reason: z.literal('slot_busy'),
     slot_key: z.string(),

@@ -72,6 +72,10 @@ export const submission = z
     lock_key: key.optional().describe('Only where the operation has keys: caller and makes none itself.'),
     slot_key: key.optional().describe('Likewise.'),
     dedup_key: key.optional().describe('Likewise.'),
+    on_locked: z
+      .enum(['refuse', 'wait'])
+      .optional()
+      .describe('While another job holds its lock: refused, or pending until its turn. Else as the operation says.'),
     pipeline_id: idInput.optional(),
     tags: z.array(tag).max(20).optional().describe('Words to find it by.'),
   })

@@ -22,7 +22,7 @@ import { recover, type Recovered } from './lifecycle/recover.ts'
 import { runAgainJobs, type RanAgain } from './lifecycle/run-again.ts'
 import { removeOldJobs } from './lifecycle/retain.ts'
 import { prepareSubmission, type Submission, type SubmitOptions } from './lifecycle/submission.ts'
-import { insertSubmissions, isKeyed, type Submitted } from './lifecycle/submit.ts'
+import { claimableIds, insertSubmissions, isKeyed, type Submitted } from './lifecycle/submit.ts'
 import { SubmitTogether } from './lifecycle/submit-together.ts'
 import { sweep, type Swept, type SweepOptions } from './lifecycle/sweep.ts'
 import { findOperation, operationDefaults, type Operation } from './operation.ts'
@@ -165,8 +165,7 @@ export class Engine {
       return written
     }
     const answers = keyed ? await database.transaction('submit', write) : await write(database)
-    const jobIds = answers.map((answer) => (answer.submitted ? answer.jobId : undefined))
-    wake.submitted(submissions, jobIds)
+    wake.submitted(submissions, claimableIds(answers))
     return answers
   }
 

@@ -34,6 +34,9 @@ export interface RetryPolicy {
   maxDelayMs: number
 }
 
+/** What becomes of a job whose lock another holds: it is refused, or waits in line for it. */
+export type OnLocked = 'refuse' | 'wait'
+
 export interface OperationOptions<Input, Payload> {
   /** Checks and types the payload: any Standard Schema validator. */
   payload: Schema<Input, Payload>
@@ -47,6 +50,8 @@ export interface OperationOptions<Input, Payload> {
   dedup?: (payload: Payload) => string | undefined
   /** Who chooses lock, slot and dedup keys: the operation alone, or submissions too, where the operation has none. */
   keys?: 'operation' | 'caller'
+  /** What becomes of a job while another holds its lock: refused, or pending until its turn comes. */
+  onLocked?: OnLocked
   maxAttempts?: number
   /** How long an attempt may be silent before it is taken for dead. */
   leaseMs?: number
@@ -72,6 +77,7 @@ export interface Operation<Input = unknown> {
   readonly slot: ((payload: unknown) => string | undefined) | undefined
   readonly dedup: ((payload: unknown) => string | undefined) | undefined
   readonly keys: 'operation' | 'caller'
+  readonly onLocked: OnLocked
   readonly maxAttempts: number
   readonly leaseMs: number
   readonly retry: RetryPolicy
@@ -85,6 +91,7 @@ export interface Operation<Input = unknown> {
 export const operationDefaults = {
   queue: 'default',
   keys: 'operation',
+  onLocked: 'refuse',
   maxAttempts: 3,
   leaseMs: 30_000,
   retry: { firstDelayMs: 1_000, maxDelayMs: 3_600_000 },
@@ -116,6 +123,7 @@ export function operation<Input, Payload>(name: string, options: OperationOption
     slot,
     dedup,
     keys: checkKeys(name, options.keys ?? operationDefaults.keys),
+    onLocked: checkOnLocked(options.onLocked ?? operationDefaults.onLocked, name),
     maxAttempts: checkInteger(options.maxAttempts ?? operationDefaults.maxAttempts, `maxAttempts of ${name}`, 1),
     leaseMs: checkInteger(options.leaseMs ?? operationDefaults.leaseMs, `leaseMs of ${name}`, minLeaseMs),
     retry: {
@@ -139,6 +147,11 @@ export function operation<Input, Payload>(name: string, options: OperationOption
 function checkKeys(name: string, keys: Operation['keys']): Operation['keys'] {
   if (keys === 'operation' || keys === 'caller') return keys
   throw new FencepostError('operation_invalid', `keys of ${name} is ${String(keys)}; give 'operation' or 'caller'.`)
+}
+
+export function checkOnLocked(onLocked: OnLocked, name: string): OnLocked {
+  if (onLocked === 'refuse' || onLocked === 'wait') return onLocked
+  throw new FencepostError('options_invalid', `onLocked of ${name} is ${String(onLocked)}; give 'refuse' or 'wait'.`)
 }
 
 function checkIsolation(

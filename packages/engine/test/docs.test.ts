@@ -264,6 +264,10 @@ async function everyEvent({ engine, advance }: Bed): Promise<void> {
   await runChild(await start(), (attempt) => engine.complete(attempt))
   await runChild(await start(), (attempt) => engine.fail(attempt, new PermanentError('never')))
 
+  const held = await start({ lockKey: 'line' })
+  await submitted(engine.submit(work, {}, { lockKey: 'line', onLocked: 'wait' }))
+  await engine.complete(held)
+
   const holder = await start({ lockKey: 'lock', dedupKey: 'dedup' })
   const chaining = await start()
   chaining.chain(work, {})

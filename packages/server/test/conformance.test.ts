@@ -134,6 +134,14 @@ describe('POST /operations/{name}/jobs', () => {
     expect(locked.json).toMatchObject({
       error: { details: { job_id: holder.job_id, lock_key: 'image/cat', running: false } },
     })
+    const { job: patient } = await submit('resize', { payload: { image: 'cat' }, on_locked: 'wait' })
+    expect(patient).toMatchObject({ status: 'pending', lock_key: 'image/cat' })
+    const { json } = await ask(routes.explainJob, { job_id: patient.job_id })
+    expect(json).toMatchObject({
+      reasons: expect.arrayContaining([
+        { reason: 'waiting_for_lock', lock_key: 'image/cat', job_id: holder.job_id, ahead: 0 },
+      ]),
+    })
     const { job: first } = await submit('echo', { payload: {}, dedup_key: 'once' })
     const second = await submit('echo', { payload: {}, dedup_key: 'once' })
     expect(second).toMatchObject({ status: 409, code: 'duplicate' })

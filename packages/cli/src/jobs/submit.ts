@@ -37,6 +37,11 @@ export const submit = command({
       placeholder: 'key',
       description: 'The dedup key, for an operation that takes one from its callers.',
     },
+    onLocked: {
+      kind: 'text',
+      choices: ['refuse', 'wait'],
+      description: 'While another job holds its lock: refused, or pending until its turn. Else as the operation says.',
+    },
     pipelineId: { kind: 'text', placeholder: 'id', description: 'The pipeline that the job belongs to.' },
     tag: { kind: 'list', placeholder: 'tag', description: 'A word to find it by; can be given several times.' },
     idempotencyKey: {
@@ -58,6 +63,7 @@ export const submit = command({
       lock_key: options.lockKey,
       slot_key: options.slotKey,
       dedup_key: options.dedupKey,
+      on_locked: options.onLocked,
       pipeline_id: options.pipelineId,
       tags: options.tag === undefined ? undefined : [...options.tag],
     }

@@ -80,7 +80,9 @@ export class Claims {
 
   async #sweptSomething(): Promise<boolean> {
     const swept = await this.#sweep()
-    return swept !== undefined && swept.expired.length + swept.failed.length + swept.closed.length > 0
+    if (swept === undefined) return false
+    const { expired, failed, closed, freedLocks, handedLocks } = swept
+    return [expired, failed, closed, freedLocks, handedLocks].some(({ length }) => length > 0)
   }
 
   #claimer(options: EngineClaimOptions): Pick<ClaimOptions, 'leases' | 'workerId'> {

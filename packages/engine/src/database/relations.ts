@@ -30,6 +30,7 @@ export function relationsOf(schema: string) {
     eventIds: within('event_ids'),
     newJobId: within('new_job_id'),
     submitJob: within('submit_job'),
+    handOverLocks: within('hand_over_locks'),
     jobIdFloor: within('job_id_floor'),
     /** Postgres's time, movable in tests. */
     now: sql`${within('clock')}()`,

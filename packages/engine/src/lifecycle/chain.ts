@@ -2,7 +2,7 @@ import type { Db } from '../database/database.ts'
 import { sql } from '../database/sql.ts'
 import type { Operation } from '../operation.ts'
 import type { Submission, SubmitOptions } from './submission.ts'
-import { insertSubmissions, type Submitted } from './submit.ts'
+import { claimableIds, insertSubmissions, type Submitted } from './submit.ts'
 
 /** A job that a handler asks for, to exist only if its own attempt completes. */
 export interface Link {
@@ -31,7 +31,7 @@ export async function drawPlaces(db: Db, count: number): Promise<Place[]> {
  *
  * The attempt has succeeded, and a conflict cannot change that. A dedup key that is taken means that the wanted job is
  * already there. A lock that is taken means that it cannot be had: the chained job is then written as failed, so that
- * its pipeline shows what is missing instead of looking complete. Answers the ids, in order, of those that were submitted.
+ * its pipeline shows what is missing instead of looking complete. Answers the ids, in order, of those that can be claimed.
  */
 export async function insertChained(
   db: Db,
@@ -51,7 +51,7 @@ export async function insertChained(
     fields.push(JSON.stringify({ operation, job_id: jobId, ...conflict }))
   }
   await recordChained(db, from, fields, places)
-  return answers.map((answer) => (answer.submitted ? answer.jobId : undefined))
+  return claimableIds(answers)
 }
 
 /** What the history of the chaining job says about one link. */

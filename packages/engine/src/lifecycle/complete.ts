@@ -2,7 +2,7 @@ import type { Db } from '../database/database.ts'
 import type { Relations } from '../database/relations.ts'
 import { form, raw, sql, type Sql } from '../database/sql.ts'
 import { dashedId } from '../ids.ts'
-import { fenceValues, removedByFence, type FenceValues, type Settling } from './finish.ts'
+import { fenceValues, operationOf, removedByFence, type FenceValues, type Settling } from './finish.ts'
 import { chainEnded, linkedOf, type LinkRow } from './link.ts'
 import type { Submission } from './submission.ts'
 
@@ -124,7 +124,7 @@ const completing = form<Relations, Values>((t, { jobIds, attemptIds, results, ch
         locked_at, lock_key, slot_key, dedup_key, parent_job_id, pipeline_id, progress_current, progress_total, result,
         submitted_at, submitted_by, started_at, completed_at, submitted_event_id, started_event_id, completed_event_id,
         tags, timeout_ms, start_by)
-      select job_id, operation, queue, payload, 'completed', priority, run_after, attempt_id, attempts, max_attempts,
+      select job_id, ${operationOf}, queue, payload, 'completed', priority, run_after, attempt_id, attempts, max_attempts,
              locked_by, locked_at, lock_key, slot_key, dedup_key, parent_job_id,
              case when job_id = any(${chaining}::uuid[]) then coalesce(pipeline_id, job_id) else pipeline_id end,
              progress_current, progress_total, ${result},

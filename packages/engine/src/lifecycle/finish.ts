@@ -69,6 +69,9 @@ export function removedByFence(t: Relations, { jobIds, attemptIds }: FenceValues
     )`
 }
 
+/** The operation of a row of live_jobs, which is followed by the part that the job is at, if any. */
+export const operationOf = sql`split_part(operation, '/', 1)`
+
 /** What is written into finished_jobs, as expressions over the row, named `job`. */
 interface Finish {
   status: Sql
@@ -98,7 +101,8 @@ export function insertFinished(t: Relations, row: Finish): Sql {
         locked_at, lock_key, slot_key, dedup_key, parent_job_id, pipeline_id, children_total, deferred_at,
         progress_current, progress_total, result, error, error_code, submitted_at, submitted_by, started_at,
         completed_at, submitted_event_id, started_event_id, tags, timeout_ms, start_by)
-      select job.job_id, operation, queue, payload, ${row.status}, priority, run_after,
+      select job.job_id, ${operationOf}, queue, payload, ${row.status}, priority,
+             coalesce(waiting_run_after, run_after),
              ${row.attemptId ?? sql`attempt_id`}, attempts, max_attempts, locked_by, locked_at, lock_key, slot_key,
              dedup_key, parent_job_id, pipeline_id, children_total, deferred_at, progress_current, progress_total,
              ${row.result ?? sql`result`}, ${row.error}, ${row.errorCode}, submitted_at, submitted_by, started_at,

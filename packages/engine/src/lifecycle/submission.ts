@@ -3,7 +3,7 @@ import { arrayText } from '../database/types.ts'
 import { checkId } from '../ids.ts'
 import { FencepostError } from '../errors.ts'
 import { encodeJson } from '../json.ts'
-import { checkQueue, parsePayload, type Operation } from '../operation.ts'
+import { checkOnLocked, checkQueue, parsePayload, type OnLocked, type Operation } from '../operation.ts'
 
 /** What can be said about a job when it is submitted, chained or made a child. */
 export interface SubmitOptions {
@@ -19,6 +19,8 @@ export interface SubmitOptions {
   lockKey?: string
   slotKey?: string
   dedupKey?: string
+  /** What becomes of it while another job holds its lock: refused, or pending until its turn comes. */
+  onLocked?: OnLocked
   pipelineId?: string
   /** Words to find it by: at most 20, each of at most 100 characters. */
   tags?: readonly string[]
@@ -38,6 +40,7 @@ export interface Submission {
   lockKey: string | undefined
   slotKey: string | undefined
   dedupKey: string | undefined
+  onLocked: OnLocked
   pipelineId: string | undefined
   /** As Postgres writes an array. */
   tags: string | undefined
@@ -69,6 +72,7 @@ export async function prepareSubmission(
     lockKey: checkKey(chooseKey(operation, 'lock', operation.lock?.(parsed), options.lockKey), 'lock key'),
     slotKey: checkKey(chooseKey(operation, 'slot', operation.slot?.(parsed), options.slotKey), 'slot key'),
     dedupKey: checkKey(chooseKey(operation, 'dedup', operation.dedup?.(parsed), options.dedupKey), 'dedup key'),
+    onLocked: checkOnLocked(options.onLocked ?? operation.onLocked, operation.name),
     pipelineId: options.pipelineId === undefined ? undefined : checkId(options.pipelineId, 'pipeline id'),
     tags: arrayText(checkTags(options.tags)),
     by: checkKey(options.by, 'by'),

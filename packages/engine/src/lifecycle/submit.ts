@@ -2,19 +2,25 @@ import type { Db } from '../database/database.ts'
 import type { Relations } from '../database/relations.ts'
 import { identifier, join, raw, sql, type Sql } from '../database/sql.ts'
 import type { Submission } from './submission.ts'
+import { farAway, giveBackLocks, recordWaiting, takeLocks, type Row } from './take-locks.ts'
 
 /*
  * submit: (nothing) → pending.
  *
  * Without keys a submission is one insert. With a lock or dedup key it is a few statements of one transaction: take
  * the locks, insert what got its lock, give back the locks of what a dedup key kept out, look up who is in the way.
- * Lock order: resource_locks by lock key, then live_jobs by dedup key. A conflict with a transaction that is still open
+ * Lock order: resource_locks by lock key (see take-locks.ts), then live_jobs by dedup key. A conflict with a transaction that is still open
  * waits for its end, so two batches that took their keys in different orders could wait for each other.
  */
 
 /** What became of one submission. */
 export type Submitted =
-  | { submitted: true; jobId: string }
+  | {
+      submitted: true
+      jobId: string
+      /** Present when another job holds its lock: it is pending, and gets the lock when its turn comes. */
+      waitsForLock?: true
+    }
   /** Another job holds the lock; `attemptId` names its attempt while one is, or may be, at work. */
   | { submitted: false; why: 'locked'; lockKey: string; holder: { jobId: string; attemptId: string | undefined } }
   /** Another job with this dedup key is pending or running. */
@@ -52,30 +58,42 @@ export async function insertSubmissions(
   if (origin.from === 'submitter' && (await refusesSubmissions(db))) return submissions.map(() => answerOf(undefined))
   const ids = await drawIds(db, submissions.length)
   const rows = submissions.map((submission, nth) => ({ submission, jobId: ids[nth] as string }))
-  const locked = await takeLocks(db, rows)
-  const allowed = rows.filter(({ submission, jobId }) => submission.lockKey === undefined || locked.has(jobId))
-  const inserted = new Set(
-    await insertJobs(
+  const { held, waiting } = await takeLocks(db, rows)
+  const insert = async (which: readonly Row[], when: 'due' | 'waiting') =>
+    insertJobs(
       db,
-      allowed.map(({ submission }) => submission),
-      allowed.map(({ jobId }) => jobId),
+      which.map(({ submission }) => submission),
+      which.map(({ jobId }) => jobId),
       origin,
-    ),
+      when,
+    )
+  const allowed = rows.filter(({ submission, jobId }) => submission.lockKey === undefined || held.has(jobId))
+  const written = await insert(allowed, 'due')
+  const joined = await insert(
+    rows.filter(({ jobId }) => waiting.has(jobId)),
+    'waiting',
   )
+  const inserted = new Set([...written, ...joined])
+  await recordWaiting(db, joined)
   await giveBackLocks(
     db,
-    allowed.filter(({ jobId }) => locked.has(jobId) && !inserted.has(jobId)),
+    allowed.filter(({ jobId }) => held.has(jobId) && !inserted.has(jobId)),
   )
   const answers: Submitted[] = []
   for (const { submission, jobId } of rows) {
     const answer: Submitted | undefined = inserted.has(jobId)
-      ? { submitted: true, jobId }
-      : await conflictOf(db, submission, locked.has(jobId))
+      ? { submitted: true, jobId, ...(waiting.has(jobId) && { waitsForLock: true as const }) }
+      : await conflictOf(db, submission, held.has(jobId) || waiting.has(jobId))
     if (answer !== undefined) answers.push(answer)
     else if (tries > 1) answers.push(...(await insertSubmissions(db, [submission], origin, tries - 1)))
     else throw new Error(`The keys of a ${submission.operation} job change hands faster than they can be looked at.`)
   }
   return answers
+}
+
+/** The ids of the submitted jobs, in order: undefined for one that was refused, or waits for its lock. */
+export function claimableIds(answers: readonly Submitted[]): (string | undefined)[] {
+  return answers.map((answer) => (answer.submitted && !answer.waitsForLock ? answer.jobId : undefined))
 }
 
 // Without keys nothing but drain keeps a job out, and it keeps out all of them.
@@ -116,65 +134,12 @@ async function drawIds(db: Db, count: number): Promise<string[]> {
   return rows.map((row) => row.job_id)
 }
 
-async function takeLocks(db: Db, rows: readonly { submission: Submission; jobId: string }[]): Promise<Set<string>> {
-  const wanted = new Map<string, string>() // of several jobs that want one lock, the first gets it
-  for (const { submission, jobId } of rows) {
-    if (submission.lockKey !== undefined && !wanted.has(submission.lockKey)) wanted.set(submission.lockKey, jobId)
-  }
-  const taken = await insertLocks(db, wanted)
-  const missed = [...wanted].filter(([, jobId]) => !taken.has(jobId))
-  if (
-    missed.length === 0 ||
-    !(await freeLapsedLocks(
-      db,
-      missed.map(([lockKey]) => lockKey),
-    ))
-  )
-    return taken
-  return new Set([...taken, ...(await insertLocks(db, new Map(missed)))])
-}
-
-// `do nothing` and not `do update … where`, which would lock the holder's row even where it changes nothing: a caller
-// that keeps his transaction open would then stop the holder from renewing and from ending.
-async function insertLocks(db: Db, wanted: ReadonlyMap<string, string>): Promise<Set<string>> {
-  if (wanted.size === 0) return new Set()
-  const { t } = db
-  const taken = await db.query<{ job_id: string }>(
-    'submit.locks',
-    sql`insert into ${t.resourceLocks} (lock_key, job_id, acquired_at)
-        select lock_key, job_id, ${t.now}
-          from unnest(${[...wanted.keys()]}::text[], ${[...wanted.values()]}::uuid[]) wanted (lock_key, job_id)
-         order by lock_key
-        on conflict (lock_key) do nothing
-        returning job_id`,
-  )
-  return new Set(taken.map((row) => row.job_id))
-}
-
-/** Frees locks whose lease has passed and whose job is gone. While a job lives, its lock is its own, lapsed or not. */
-async function freeLapsedLocks(db: Db, lockKeys: readonly string[]): Promise<boolean> {
-  const { t } = db
-  const freed = await db.query(
-    'submit.lapsed_locks',
-    sql`with lapsed as (
-          select lock_key, job_id from ${t.resourceLocks} held
-           where lock_key = any(${lockKeys}::text[]) and expires_at <= ${t.now}
-             and not exists (select from ${t.liveJobs} job where job.job_id = held.job_id)
-           order by lock_key
-             for update
-        )
-        delete from ${t.resourceLocks}
-         where lock_key = any(array(select lock_key from lapsed)) and job_id = any(array(select job_id from lapsed))
-        returning lock_key`,
-  )
-  return freed.length > 0
-}
-
 async function insertJobs(
   db: Db,
   submissions: readonly Submission[],
   ids: readonly string[] | undefined,
   origin: Origin,
+  when: 'due' | 'waiting' = 'due',
 ): Promise<string[]> {
   if (submissions.length === 0) return []
   const { t } = db
@@ -187,15 +152,18 @@ async function insertJobs(
   const onConflict = deduplicates ? sql`on conflict (dedup_key) where dedup_key is not null do nothing` : sql``
   const parentJobId = origin.from === 'parent' ? origin.parentJobId : null
   const pipelineId = origin.from === 'submitter' ? null : (origin.pipelineId ?? null)
+  const runAfter = sql`coalesce(${select.runAfter}, ${t.now} + ${select.delayMs} * interval '1 millisecond')`
   const insert = sql`
     insert into ${t.liveJobs} (job_id, operation, queue, payload, priority, run_after, max_attempts, lock_key,
-                               slot_key, dedup_key, parent_job_id, pipeline_id, submitted_at, submitted_by, tags)
+                               slot_key, dedup_key, parent_job_id, pipeline_id, submitted_at, submitted_by, tags
+                               ${when === 'waiting' ? sql`, waiting_run_after` : sql``})
     select ${ids === undefined ? sql`${t.newJobId}(${t.now}, ${select.nth})` : select.jobId},
            ${select.operation}, ${select.queue}, ${select.payload}, ${select.priority},
-           coalesce(${select.runAfter}, ${t.now} + ${select.delayMs} * interval '1 millisecond'),
+           ${when === 'waiting' ? farAway : runAfter},
            ${select.maxAttempts}, ${select.lockKey}, ${select.slotKey}, ${select.dedupKey}, ${parentJobId}::uuid,
            coalesce(${select.pipelineId}, ${pipelineId}::uuid), ${t.now}, ${select.by},
            ${select.tags}::text[]
+           ${when === 'waiting' ? sql`, ${runAfter}` : sql``}
       ${from}
      where ${allowed}
      ${inOrder}
@@ -226,7 +194,7 @@ const columnTypes = {
   pipelineId: 'uuid',
   tags: 'text',
   by: 'text',
-} as const satisfies Record<keyof Omit<Submission, 'payload'>, string>
+} as const satisfies Record<keyof Omit<Submission, 'payload' | 'onLocked'>, string>
 
 type Column = keyof typeof columnTypes
 const columns = Object.keys(columnTypes) as Column[]
@@ -272,17 +240,6 @@ function columnsOf(submissions: readonly Submission[], ids: readonly string[] | 
   }
   const from = sql`from rows from (${join(functions, ', ')}) with ordinality given (${join([...names, raw('nth')], ', ')})`
   return { select, from }
-}
-
-async function giveBackLocks(db: Db, rows: readonly { submission: Submission; jobId: string }[]): Promise<void> {
-  if (rows.length === 0) return
-  const { t } = db
-  await db.query(
-    'submit.give_back_locks',
-    sql`delete from ${t.resourceLocks}
-         where lock_key = any(${rows.map(({ submission }) => submission.lockKey)}::text[])
-           and job_id = any(${rows.map(({ jobId }) => jobId)}::uuid[])`,
-  )
 }
 
 /** Who was in the way; undefined if the holder ended between the conflict and this look, and the key is free again. */

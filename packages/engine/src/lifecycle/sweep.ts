@@ -1,10 +1,11 @@
 import type { Db } from '../database/database.ts'
-import { sql } from '../database/sql.ts'
+import { sql, type Sql } from '../database/sql.ts'
 import { closeAllParents } from './close.ts'
 import { expireToFailed, expireToPending, turnOf, type ExpiredRow } from './expire.ts'
 
 /*
- * The sweep: expires attempts, closes deferred parents that nobody has closed, frees locks whose job is gone.
+ * The sweep: expires attempts, closes deferred parents that nobody has closed, frees locks whose job is gone,
+ * and hands over free locks that jobs wait for.
  *
  * Every process sweeps, one statement at a time by advisory lock. It is a row of statements, each a transaction of its
  * own, so a process that vanishes or blocks between two of them holds nothing and keeps nobody from sweeping. Rows that
@@ -20,6 +21,8 @@ export interface Swept {
   closed: string[]
   /** Locks whose job is gone. */
   freedLocks: string[]
+  /** Free locks that jobs waited for: each went to the first of them. */
+  handedLocks: string[]
 }
 
 export interface SweepOptions {
@@ -43,8 +46,9 @@ export async function sweep(
   const queues = new Set([...expired, ...freedSlots].map(({ queue }) => queue))
   const closed = found.unclosed || failed.length > 0 ? await closeAllParents(db, (queue) => queues.add(queue)) : []
   const freedLocks = found.orphaned ? await freeOrphanedLocks(db) : []
+  const handedLocks = found.unheld ? await handOverLocks(db) : []
   return {
-    swept: { expired: idsOf(expired), failed: idsOf(failed), closed, freedLocks },
+    swept: { expired: idsOf(expired), failed: idsOf(failed), closed, freedLocks, handedLocks },
     queues: [...queues],
   }
 }
@@ -66,6 +70,7 @@ interface Found {
   expired: boolean
   unclosed: boolean
   orphaned: boolean
+  unheld: boolean
 }
 
 // Nobody waits for the disk: a note that is lost in a crash of Postgres costs one more sweep.
@@ -91,7 +96,8 @@ async function look(db: Db, unlessWithinMs: number): Promise<Found | undefined> 
                     where status = 'running' and lease_until is null and deferred_at is not null
                       and not exists (select from ${t.liveJobs} child where child.parent_job_id = parent.job_id))
              as unclosed,
-           exists (select from ${t.resourceLocks} held where ${isOrphaned(db)}) as orphaned
+           exists (select from ${t.resourceLocks} held where ${isOrphaned(db)}) as orphaned,
+           exists (${unheldLocks(db)}) as unheld
       from noted`,
   )
   return found
@@ -117,6 +123,35 @@ export async function freeOrphanedLocks(db: Db): Promise<string[]> {
         delete from ${t.resourceLocks} held
          where lock_key = any(array(select lock_key from orphaned))
         returning lock_key`,
+  )
+  return rows.map((row) => row.lock_key)
+}
+
+// From key to key: what it reads does not grow with the jobs in the lines.
+function unheldLocks({ t }: Pick<Db, 't'>): Sql {
+  const next = (beyond: Sql) => sql`
+    (select lock_key from ${t.liveJobs}
+      where waiting_run_after is not null and ${beyond} order by lock_key limit 1)`
+  return sql`
+    with recursive lines (lock_key) as (
+      select ${next(sql`lock_key is not null`)}
+      union all
+      select ${next(sql`lock_key > lines.lock_key`)} from lines where lines.lock_key is not null
+    )
+    select lock_key from lines
+     where lock_key is not null
+       and not exists (select from ${t.resourceLocks} held where held.lock_key = lines.lock_key)`
+}
+
+/** Gives free locks to the first of those that wait for them. Only a hand-over that was missed leaves one. */
+async function handOverLocks(db: Db): Promise<string[]> {
+  const { t } = db
+  const rows = await db.query<{ lock_key: string }>(
+    'sweep.lines',
+    sql`with ${turnOf(t)},
+        unheld as materialized (select lock_key from (${unheldLocks(db)}) lines where (select mine from turn)),
+        handed as materialized (select ${t.handOverLocks}(array(select lock_key from unheld)))
+        select lock_key from unheld where exists (select from handed)`,
   )
   return rows.map((row) => row.lock_key)
 }

@@ -13,6 +13,8 @@ export type Reason =
   | { reason: 'drained' }
   | { reason: 'not_due'; until: string }
   | { reason: 'lock_held'; lockKey: string; jobId: string; attemptId: string; until: string }
+  /** Another job holds its lock, and so many others wait for it before this one. */
+  | { reason: 'waiting_for_lock'; lockKey: string; jobId: string | undefined; ahead: number }
   | { reason: 'slot_busy'; slotKey: string; jobId: string; by: string | undefined; until: string | undefined }
   | { reason: 'no_worker'; operation: string }
   /** Workers run the operation, but none of them claims from this queue. */
@@ -57,6 +59,9 @@ interface ExplainRow {
   lock_job_id: string | null
   lock_attempt_id: string | null
   lock_until: string | null
+  waits_for_lock: boolean
+  lock_holder: string | null
+  line_ahead: number
   slot_key: string | null
   slot_job_id: string | null
   slot_by: string | null
@@ -95,11 +100,18 @@ export async function explainJob(db: Db, jobId: string): Promise<Explanation | u
                  and (other.priority, other.run_after, other.job_id) < (job.priority, job.run_after, job.job_id)
                limit ${aheadLimit}) others)::integer as ahead,
            job.lock_key, held.job_id as lock_job_id, held.attempt_id as lock_attempt_id, held.expires_at as lock_until,
+           job.waits_for_lock, holder.job_id as lock_holder,
+           (select count(*) from (
+              select from ${t.liveJobs} other
+               where job.waits_for_lock and other.lock_key = job.lock_key and other.waiting_run_after is not null
+                 and other.job_id < job.job_id
+               limit ${aheadLimit}) others)::integer as line_ahead,
            job.slot_key, coalesce(busy.job_id, slot.job_id) as slot_job_id, busy.locked_by as slot_by,
            coalesce(busy.lease_until, slot.held_until) as slot_until
       from ${t.jobs} job
      cross join row_lock
       left join ${t.resourceLocks} held on held.lock_key = job.lock_key and held.expires_at > ${t.now}
+      left join ${t.resourceLocks} holder on holder.lock_key = job.lock_key and job.waits_for_lock
       left join ${t.liveJobs} busy on busy.slot_key = job.slot_key and busy.status = 'running'
       left join ${t.slots} slot on slot.slot_key = job.slot_key and slot.held_until > ${t.now}
      where job.job_id = ${jobId} and job.deleted_at is null`,
@@ -144,7 +156,10 @@ function reasonsOf(row: ExplainRow): Reason[] {
   }
   if (row.drained) reasons.push({ reason: 'drained' })
   reasons.push(...missingWorkers(row))
-  if (row.lock_key !== null && row.lock_job_id !== null) {
+  if (row.lock_key !== null && row.waits_for_lock) {
+    const { lock_key: lockKey, lock_holder: holder, line_ahead: ahead } = row
+    reasons.push({ reason: 'waiting_for_lock', lockKey, jobId: holder ?? undefined, ahead })
+  } else if (row.lock_key !== null && row.lock_job_id !== null) {
     reasons.push({
       reason: 'lock_held',
       lockKey: row.lock_key,
@@ -200,6 +215,12 @@ function inWords(reason: Reason): string {
       return `It is not due before ${reason.until}.`
     case 'lock_held':
       return `An earlier attempt may still be at work on ${reason.lockKey}, until ${reason.until} at the latest.`
+    case 'waiting_for_lock': {
+      const { lockKey, jobId, ahead } = reason
+      const holder = jobId === undefined ? 'that nobody holds: the next sweep hands it over' : `that job ${jobId} holds`
+      const line = ahead === 0 ? 'It is the first in line' : `${atLeast(ahead)} jobs are in line before it`
+      return `It waits for the lock ${lockKey}, ${holder}. ${line}.`
+    }
     case 'slot_busy':
       return `Its slot ${reason.slotKey} is busy with job ${reason.jobId}${reason.by ? `, run by ${reason.by}` : ''}.`
     case 'no_worker':
@@ -211,6 +232,10 @@ function inWords(reason: Reason): string {
     case 'waiting_its_turn':
       return reason.ahead === 0
         ? `Nothing is in the way: it is next, and has been due since ${reason.since}.`
-        : `Nothing is in the way: ${reason.ahead}${reason.ahead === aheadLimit ? ' or more' : ''} due jobs are ahead of it.`
+        : `Nothing is in the way: ${atLeast(reason.ahead)} due jobs are ahead of it.`
   }
+}
+
+function atLeast(ahead: number): string {
+  return `${ahead}${ahead === aheadLimit ? ' or more' : ''}`
 }

@@ -21,7 +21,7 @@ beforeAll(async () => {
 beforeEach(() => bed.reset())
 afterAll(() => bed.close())
 
-const nothing = { expired: [], failed: [], closed: [], freedLocks: [] }
+const nothing = { expired: [], failed: [], closed: [], freedLocks: [], handedLocks: [] }
 
 /** A running attempt whose lease has lapsed. */
 async function silent(maxAttempts = 3): Promise<Attempt> {

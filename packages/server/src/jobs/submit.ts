@@ -80,6 +80,7 @@ function optionsOf(body: Omit<Submission, 'payload'>): SubmitOptions {
     lockKey: body.lock_key,
     slotKey: body.slot_key,
     dedupKey: body.dedup_key,
+    onLocked: body.on_locked,
     pipelineId: body.pipeline_id,
     tags: body.tags,
   }

@@ -1,0 +1,73 @@
+import type { Mutant } from './mutant.ts'
+
+const lifecycle = 'packages/engine/src/lifecycle'
+const migration = 'packages/engine/migrations/0013-lines-and-parts.sql'
+const races = 'packages/engine/test/races/waiting-locks.test.ts'
+const tests = [`${lifecycle}/take-locks.test.ts`]
+
+export const mutants: readonly Mutant[] = [
+  {
+    name: 'a job that joins a line without keeping the holder from ending unseen',
+    file: `${lifecycle}/take-locks.ts`,
+    find: '           for key share`,',
+    replace: '`,',
+    tests: [races],
+    by: 'waits for the submission to commit',
+  },
+  {
+    name: 'a job that joins a line and keeps its holder from renewing',
+    file: `${lifecycle}/take-locks.ts`,
+    find: '           for key share`,',
+    replace: '           for update`,',
+    tests: [races],
+    by: 'its holder is claimed, renewed and retried',
+  },
+  {
+    name: 'a lock that is free again and waited for all the same',
+    file: `${lifecycle}/take-locks.ts`,
+    find: 'if (joined.has(submission.lockKey as string)) waiting.add(jobId)',
+    replace: 'if (joined.size >= 0 || submission) waiting.add(jobId)',
+    tests: [races],
+    by: 'between its two looks',
+  },
+  {
+    name: 'a waiting job that can be claimed',
+    file: `${lifecycle}/submit.ts`,
+    find: "${when === 'waiting' ? farAway : runAfter},",
+    replace: "${when === 'waiting' ? sql`timestamptz '9999-01-02 00:00+00' - interval '8000 years'` : runAfter},",
+    tests,
+    by: 'nobody can claim it',
+  },
+  {
+    name: 'a line whose last comes first',
+    file: migration,
+    find: 'order by job.job_id limit 1',
+    replace: 'order by job.job_id desc limit 1',
+    tests,
+    by: 'first come, first served',
+  },
+  {
+    name: 'a lock that is handed to a job that is being cancelled',
+    file: migration,
+    find: '              for no key update skip locked',
+    replace: '',
+    tests: [races],
+    by: 'is passed over',
+  },
+  {
+    name: 'a sweep that does not look for free locks that are waited for',
+    file: `${lifecycle}/sweep.ts`,
+    find: 'found.unheld ? await handOverLocks(db) : []',
+    replace: 'found.unheld ? [] : []',
+    tests: [races],
+    by: 'gets the lock from the sweep',
+  },
+  {
+    name: 'a cancelled job that was never in line',
+    file: `${lifecycle}/finish.ts`,
+    find: 'coalesce(waiting_run_after, run_after),',
+    replace: 'run_after,',
+    tests,
+    by: 'its record says when it was to run',
+  },
+]
