@@ -1,1 +1,2 @@
+export * from './health/index.ts'
 export * from './sample-lake/index.ts'

@@ -69,14 +69,14 @@ describe('a lake that was made', () => {
       expect(dataFiles.files).toBe(150)
       expect(dataFiles.small).toBe(150)
       expect(snapshots.count).toBe(20)
-      expect(partitions.count).toBe(3)
+      expect(partitions.count).toBe(5)
       expect(snapshots.newestMs).toBeLessThanOrEqual(now.getTime())
     })
   })
 
   test('orders have position deletes, customers equality deletes, readings deletion vectors', async () => {
     await facts('sales', 'orders', async (table) => {
-      expect((await table.facts()).deleteFiles.positionFiles).toBeGreaterThanOrEqual(24)
+      expect((await table.facts()).deleteFiles.positionFiles).toBe(16)
     })
     await facts('sales', 'customers', async (table) => {
       expect((await table.facts()).deleteFiles.equalityFiles).toBe(8)

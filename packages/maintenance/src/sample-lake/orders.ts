@@ -7,9 +7,9 @@ const products = ['desk lamp', 'office chair', 'monitor arm', 'keyboard', 'heads
 const statuses = ['paid', 'paid', 'paid', 'shipped', 'shipped', 'delivered', 'delivered', 'delivered'] as const
 const currencies = ['EUR', 'EUR', 'USD', 'GBP'] as const
 
-const ordersPerPeriod = 400
+const ordersPerPeriod = 300
 /** Orders are withdrawn within so many periods of 30 days. */
-const openPeriods = 3
+const openPeriods = 2
 
 /** Orders that were withdrawn are deleted by their positions, a few at a time: many small delete files. */
 export const orders: LakeTable = {
@@ -18,7 +18,7 @@ export const orders: LakeTable = {
   story: 'withdrawn orders, deleted a few at a time: 180 files of position deletes',
   make: async (making) => {
     const { nowMs, scale } = making
-    const periods = scaled(24, scale, 6)
+    const periods = scaled(36, scale, 12)
     const begin = nowMs - periods * 30 * dayMs
     const { table, random, at } = await beginTable(making, orders, begin, {
       schema: {
@@ -45,7 +45,7 @@ export const orders: LakeTable = {
     await table.append(allOrders(random, periods, begin))
     const open = await positionsOf(table, { op: '>=', column: 'period', value: periods - openPeriods })
     const recent = [...open].map(([path, rows]): [string, Set<number>] => [path, new Set(rows)])
-    const commits = scaled(60, scale, 8)
+    const commits = scaled(90, scale, 8)
     for (let commit = 0; commit < commits; commit += 1) {
       making.signal?.throwIfAborted()
       at(nowMs - 4 * dayMs + (commit + 1) * hourMs)

@@ -27,7 +27,7 @@ export const pageViews: LakeTable = {
   story: 'a stream of clicks: 1,500 small files over 30 days, 200 snapshots',
   make: async (making) => {
     const { nowMs, scale } = making
-    const days = scaled(30, scale, 3)
+    const days = scaled(30, scale, 5)
     const commits = scaled(200, scale, 20)
     // 7 and 8 files in turn.
     const filesOf = (commit: number): number => 7 + (commit % 2)
