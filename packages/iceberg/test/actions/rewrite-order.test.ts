@@ -57,6 +57,19 @@ describe('rows are sorted', () => {
     expect(texts.slice(6, 12)).toEqual(Array.from({ length: 6 }, () => 'a'))
   })
 
+  test('in the order of interleaved bits, in each partition of a fraction', async () => {
+    const fields = [{ sourceId: 3, fieldId: 1000, name: 'x', transform: { name: 'identity' } as const }]
+    const table = await newTable({ schema, formatVersion: 2 })
+    for (const n of [0, 1, 2]) await table.append([0, 1, 2, 3].map((k) => ({ ...row(k + n), x: k % 2 === 0 ? -0 : 0 })))
+    await table.updatePartitionSpec([{ change: 'add', column: 'x', transform: { name: 'identity' }, name: 'x' }])
+    expect(table.metadata.partitionSpecs.at(-1)?.fields).toEqual(fields)
+    const idsBefore = sorted(await idsOf(table))
+    const options = { 'min-input-files': 2 }
+    const { result } = await rewrite(catalog(), table, { sortOrder: 'zorder(id, x)', options })
+    expect(result).toMatchObject({ rewrittenDataFilesCount: 3, addedDataFilesCount: 2, unfinished: [] })
+    expect(sorted(await idsOf(table))).toEqual(idsBefore)
+  })
+
   test('in the order of interleaved bits', async () => {
     const table = await newTable({ schema, formatVersion: 2 })
     // A grid: its z-order is known.

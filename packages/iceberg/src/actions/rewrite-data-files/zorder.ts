@@ -7,7 +7,7 @@ import type { KeySource } from './distinct-keys.ts'
 
 const wordBits = 64
 
-/** Expressions of SQL over the columns z0, z1, … of `zorderColumns`, to sort by one after the other. */
+/** Expressions of SQL over the columns of `zorderColumns` in the rows `r`, to sort by one after the other. */
 export function zorderWords(
   sources: readonly KeySource[],
   limits: { readonly varLengthBytes: number; readonly maxBytes: number },
@@ -24,16 +24,21 @@ export function zorderWords(
       if (bit >= length || at >= total) continue
       const [word, place] = [Math.floor(at / wordBits), wordBits - 1 - (at % wordBits)]
       words[word] ??= []
-      words[word].push(`(((z${column} >> ${wordBits - 1 - bit}) & 1) << ${place})`)
+      words[word].push(`(((r.${columnName(column)} >> ${wordBits - 1 - bit}) & 1) << ${place})`)
       at += 1
     }
   }
   return words.map((bits) => bits.join(' | '))
 }
 
-/** The columns z0, z1, …: 64 bits each that sort as the values do. */
+/** A column for each source: 64 bits that sort as the values do. */
 export function zorderColumns(sources: readonly KeySource[]): string[] {
-  return sources.map((source, index) => `coalesce(${orderedBits(source)}, 0::ubigint) as z${index}`)
+  return sources.map((source, index) => `coalesce(${orderedBits(source)}, 0::ubigint) as ${columnName(index)}`)
+}
+
+/** Beside the columns of the table: a name that those will not have. */
+function columnName(index: number): string {
+  return `_zorder_${index}`
 }
 
 function bitsOf({ type }: PrimitiveType, varLengthBytes: number): number {
