@@ -19,7 +19,14 @@ export function failingCommits(catalog: Catalog, faults: readonly (CommitFault |
     if (fault === 'lost') return { outcome: 'unknown', error }
     const result = await catalog.commit(table, request)
     if (result.outcome !== 'applied' || fault === null) return result
-    if (fault === 'repeated') return catalog.commit(table, request)
+    if (fault === 'repeated') return answerOfGateway(await catalog.commit(table, request))
     return fault === 'late' ? { outcome: 'unknown', error } : { outcome: 'not_applied', why: 'conflict', error }
   })
+}
+
+/** That the second copy was never sent says nothing of the first. */
+function answerOfGateway(result: CommitResult): CommitResult {
+  if (result.outcome !== 'not_applied') return result
+  const { neverSent: _, ...answer } = result
+  return answer
 }

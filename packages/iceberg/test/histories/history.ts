@@ -43,7 +43,7 @@ export const anyStep = fc.record({
   every: fc.integer({ min: 1, max: 3 }),
   flag: fc.boolean(),
 })
-type Step = typeof anyStep extends fc.Arbitrary<infer T> ? T : never
+export type Step = typeof anyStep extends fc.Arbitrary<infer T> ? T : never
 
 /** Columns that rows are deleted by. */
 const keys: readonly (readonly number[])[] = [[ids.id], [ids.p], [ids.s], [ids.id, ids.p], [ids.p, ids.s], [ids.day]]
@@ -88,6 +88,30 @@ export class History {
   async run(one: Step): Promise<void> {
     await this.#do(one)
     await this.#check(this.#branchAt(one.branch))
+  }
+
+  /** Does the step on the table as others have left it. */
+  async change(one: Step): Promise<void> {
+    await this.refresh()
+    await this.#do(one)
+  }
+
+  /**
+   * Loads the table that an action may have changed. Its snapshots hold the rows of those they follow; snapshots that it
+   * expired are forgotten.
+   */
+  async refresh(): Promise<void> {
+    await this.table.refresh()
+    const { snapshots, schemas } = this.table.metadata
+    const present = new Set(snapshots.map(({ snapshotId }) => snapshotId))
+    for (const { snapshotId, parentSnapshotId, schemaId } of snapshots) {
+      if (this.#snapshots.has(snapshotId)) continue
+      const parent = parentSnapshotId === undefined ? undefined : this.#snapshots.get(parentSnapshotId)
+      const schema = schemas.find((each) => each.schemaId === schemaId)
+      if (parent === undefined || schema === undefined) throw new Error(`the model cannot know snapshot ${snapshotId}`)
+      this.#snapshots.set(snapshotId, { rows: parent.rows, fields: schema.fields })
+    }
+    for (const snapshotId of this.#snapshots.keys()) if (!present.has(snapshotId)) this.#snapshots.delete(snapshotId)
   }
 
   async #do(one: Step): Promise<void> {
@@ -218,8 +242,10 @@ export class History {
     const past: bigint[] = []
     for (let id = refs.get(branch)?.snapshotId; id !== undefined;) {
       const at = id
+      const found = snapshots.find((snapshot) => snapshot.snapshotId === at)
+      if (found === undefined) break
       past.push(at)
-      id = snapshots.find((snapshot) => snapshot.snapshotId === at)?.parentSnapshotId
+      id = found.parentSnapshotId
     }
     const target = past[pick % Math.max(1, past.length)]
     if (target === undefined) return
@@ -267,9 +293,13 @@ export class History {
     expect(rowTexts(await this.#rows({ ref: branch })), branch).toEqual(stateTexts(this.#state(branch)))
   }
 
-  /** Compares every branch, tag and snapshot that was ever made. */
-  async checkAll(): Promise<void> {
+  async checkBranches(): Promise<void> {
     for (const branch of this.#branches.keys()) await this.#check(branch)
+  }
+
+  /** Compares every branch, tag and snapshot there is. */
+  async checkAll(): Promise<void> {
+    await this.checkBranches()
     const past: [ScanOptions, bigint][] = [
       ...[...this.#tags].map(([ref, id]): [ScanOptions, bigint] => [{ ref }, id]),
       ...[...this.#snapshots.keys()].map((id): [ScanOptions, bigint] => [{ snapshotId: id }, id]),

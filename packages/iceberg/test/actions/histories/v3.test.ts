@@ -1,0 +1,3 @@
+import { anyMaintenance } from './any-maintenance.ts'
+
+anyMaintenance(3)
