@@ -112,6 +112,7 @@ function submissionOf(row: EndedRow, by: string | undefined): Submission {
     lockKey: row.lock_key ?? undefined,
     slotKey: row.slot_key ?? undefined,
     dedupKey: row.dedup_key ?? undefined,
+    onLocked: 'refuse',
     pipelineId: row.pipeline_id ?? undefined,
     tags: row.tags ?? undefined,
     by,
