@@ -1,4 +1,5 @@
 import type { CommitRequest, LoadedTable } from '../catalogs/catalog.ts'
+import type { Snapshot } from '../metadata/snapshot.ts'
 import { stringifyJson } from '../json/json.ts'
 import { meetsRequirements } from '../metadata/requirements.ts'
 import { tableMetadataToJson } from '../metadata/table-metadata-json.ts'
@@ -10,6 +11,8 @@ import type { BuiltCommit } from './commit.ts'
 // the second is answered with a conflict. So "not applied" is only believed once the fresh table does not show it, and
 // until then none of its files is removed. The first copy may also still be under way when the second is answered ("lock
 // held", "too many requests"). So while the table meets all requirements of such a request, its outcome is unknown.
+// Tries of one change may make snapshots of the same id, of which the table takes one. Its manifest list tells which try
+// it was made in. Once the snapshot has been expired nobody can tell, and the files of all those tries are kept.
 
 /** A request that was sent, and what may have become of it. */
 export interface SentCommit {
@@ -53,12 +56,17 @@ export class SentCommits {
   /** Compares all of them with the table as it is now, and returns the one it shows. */
   appliedIn({ metadata }: LoadedTable): SentCommit | undefined {
     this.noteTable(metadata)
-    for (const sent of this.#sent) {
-      if (sent.state === 'refused') continue
-      if (isApplied(sent, metadata)) return sent
-      if (sent.state === 'unknown' && !sent.possible) sent.state = 'overtaken'
-    }
+    const shown = this.#sent.filter((sent) => sent.state !== 'refused' && isApplied(sent, metadata))
+    const applied = shown.find((sent) => this.#isNamed(sent)) ?? shown.at(-1)
+    if (applied !== undefined) return applied
+    for (const sent of this.#sent) if (sent.state === 'unknown' && !sent.possible) sent.state = 'overtaken'
     return undefined
+  }
+
+  /** Whether a table that was loaded has the snapshot as this try has made it. */
+  #isNamed({ request }: SentCommit): boolean {
+    const [snapshot] = snapshotsOf(request)
+    return snapshot?.manifestList !== undefined && this.#referred.has(snapshot.manifestList)
   }
 
   /** Remembers which files of ours the table refers to, and which requests it would still take. */
@@ -71,7 +79,11 @@ export class SentCommits {
   /** The files of requests that are not applied. What others of them may need, or a table refers to, is not among them. */
   removable(applied: SentCommit | undefined): string[] {
     const isNeeded = (sent: SentCommit): boolean =>
-      sent === applied || sent.state === 'unknown' || sent.state === 'overtaken' || mayArrive(sent)
+      sent === applied ||
+      sent.state === 'unknown' ||
+      sent.state === 'overtaken' ||
+      mayArrive(sent) ||
+      (applied !== undefined && !this.#isNamed(applied) && isOfSameSnapshot(sent, applied))
     const kept = new Set(this.#sent.filter(isNeeded).flatMap(({ built }) => built.files))
     const files = new Set(this.#sent.flatMap(({ built }) => built.files))
     return [...files].filter((file) => !kept.has(file) && !this.#referred.has(file))
@@ -89,6 +101,15 @@ function mayArrive({ state, final, possible }: SentCommit): boolean {
 
 function isApplied({ built, base }: SentCommit, metadata: TableMetadata): boolean {
   return built.isApplied?.(metadata) ?? showsUpdates(metadata, built.updates, base.metadata)
+}
+
+function snapshotsOf({ updates }: CommitRequest): Snapshot[] {
+  return updates.flatMap((update) => (update.action === 'add-snapshot' ? [update.snapshot] : []))
+}
+
+function isOfSameSnapshot(a: SentCommit, b: SentCommit): boolean {
+  const ids = new Set(snapshotsOf(a.request).map(({ snapshotId }) => snapshotId))
+  return snapshotsOf(b.request).some(({ snapshotId }) => ids.has(snapshotId))
 }
 
 /** The files that metadata names by itself. */

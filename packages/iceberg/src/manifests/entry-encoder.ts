@@ -12,13 +12,13 @@ const contentCodes = { data: 0, 'position-deletes': 1, 'equality-deletes': 2 } a
 const blockSize = 67_108_864
 
 /**
- * Encodes entries with the fields of `manifestFields`, in their order. Without a snapshot id, added and deleted entries
- * inherit theirs.
+ * Encodes entries with the fields of `manifestFields`, in their order. Added and deleted ones name their snapshot, though
+ * they could inherit it: PyIceberg 0.11 reads those that inherit it wrong.
  */
 export function entryWriter(
   version: FormatVersion,
   partition: readonly PartitionTypeField[],
-  snapshotId: bigint | undefined,
+  snapshotId: bigint,
 ): (writer: AvroWriter, entry: NewManifestEntry) => void {
   return (writer, entry) => {
     writer.number(statusCodes[entry.status])

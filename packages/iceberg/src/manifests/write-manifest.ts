@@ -24,11 +24,6 @@ export interface ManifestWriterOptions {
   readonly partition?: readonly PartitionTypeField[]
   /** The snapshot being made: added and deleted entries belong to it. */
   readonly snapshotId: bigint
-  /**
-   * Added and deleted entries do not say their snapshot: readers take it from the manifest list. So the manifest can
-   * become part of another snapshot when its commit has to be tried again.
-   */
-  readonly inheritsSnapshotId?: boolean
   /** Default: deflate, as `write.manifest.compression-codec` gzip. */
   readonly codec?: AvroCodec
   /** v3, data manifests that are rewritten from ones with row ids. Default: given by the manifest list. */
@@ -67,7 +62,7 @@ export function createManifestWriter(options: ManifestWriterOptions): ManifestWr
     metadataOf(options, fields),
     options.codec ?? 'deflate',
   )
-  const write = entryWriter(formatVersion, partition, options.inheritsSnapshotId === true ? undefined : snapshotId)
+  const write = entryWriter(formatVersion, partition, snapshotId)
   const summaries = partitionSummaries(partition)
   const files = { added: 0, existing: 0, deleted: 0 }
   const rows = { added: 0, existing: 0, deleted: 0 }

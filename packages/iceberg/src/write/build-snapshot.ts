@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { tableName, type LoadedTable } from '../catalogs/catalog.ts'
 import type { BuiltCommit } from '../commit/index.ts'
 import { IcebergError } from '../errors.ts'
@@ -7,7 +7,7 @@ import type { ManifestFile } from '../manifests/manifest-file.ts'
 import type { NewManifestEntry } from '../manifests/write-manifest.ts'
 import { writeManifestList } from '../manifests/write-manifest-list.ts'
 import type { Snapshot, SnapshotOperation } from '../metadata/snapshot.ts'
-import { currentSnapshot, type TableMetadata } from '../metadata/table-metadata.ts'
+import { currentSnapshot } from '../metadata/table-metadata.ts'
 import { assertWritable } from '../metadata/validate.ts'
 import { forEachLimited } from '../storage/each.ts'
 import { metadataLocationOf } from './data-location.ts'
@@ -81,7 +81,6 @@ export async function buildSnapshot(
     const before = await manifestsOf(table, parent)
     const draft = new SnapshotDraft({
       table,
-      snapshotId: newSnapshotId(metadata),
       work,
       signal,
       counts: new SummaryCounts(),
@@ -141,13 +140,6 @@ function replaceManifests(
   return [...added, ...kept]
 }
 
-function newSnapshotId(metadata: TableMetadata): bigint {
-  for (;;) {
-    const id = BigInt.asUintN(63, randomBytes(8).readBigUInt64BE())
-    if (id !== 0n && metadata.snapshots.every((snapshot) => snapshot.snapshotId !== id)) return id
-  }
-}
-
 async function planAdded(draft: SnapshotDraft, change: SnapshotChange): Promise<PlannedManifest[]> {
   const groups = new Map<string, NewManifestEntry[]>()
   // A file that is named twice is one file.
@@ -165,7 +157,7 @@ async function planAdded(draft: SnapshotDraft, change: SnapshotChange): Promise<
     const keys = entries.map(({ file, sequenceNumber }) => `${fileKey(file)} ${sequenceNumber}`)
     const known = draft.work.added.get(group)
     const manifests = known !== undefined && sameTexts(known.keys, keys) ? known.manifests : await added(draft, entries)
-    if (draft.keepsManifests) draft.work.added.set(group, { keys, manifests })
+    draft.work.added.set(group, { keys, manifests })
     planned.push(...manifests)
   }
   return planned
@@ -196,7 +188,7 @@ async function writeSnapshot(
   const sequenceNumber = formatVersion === 1 ? 0n : metadata.lastSequenceNumber + 1n
   const manifestList = metadataLocationOf(metadata, `snap-${snapshotId}-${attempt}-${randomUUID()}.avro`)
   const { content, manifests, addedRows } = writeManifestList(
-    planned.map((each) => draft.line(each)),
+    planned.map(({ manifest }) => manifest),
     {
       formatVersion,
       snapshotId,

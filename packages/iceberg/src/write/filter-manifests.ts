@@ -9,7 +9,7 @@ import { mapOrdered } from '../storage/ordered.ts'
 import type { SnapshotChange } from './build-snapshot.ts'
 import { entriesOf } from '../snapshot/live-files.ts'
 import { notLive } from './not-live.ts'
-import { sameTexts, type FilteredManifest, type PlannedManifest, type SnapshotDraft } from './snapshot-work.ts'
+import { contentKey, sameTexts, type FilteredManifest, type PlannedManifest, type SnapshotDraft } from './snapshot-work.ts'
 
 /** Manifests that are read and written at the same time, and their bytes. */
 const parallel = 8
@@ -219,7 +219,7 @@ async function filterOne(
   goes: Goes,
   question: string | undefined,
 ): Promise<FilteredManifest> {
-  const known = draft.work.filtered.get(manifest.manifestPath)
+  const known = draft.work.filtered.get(contentKey(manifest))
   if (known !== undefined && question !== undefined && known.question === question) return known
   draft.signal?.throwIfAborted()
   const partition = await draft.typesOf(manifest.partitionSpecId)
@@ -234,9 +234,7 @@ async function filterOne(
     keptCount: entries.length - removed.size,
     replacedBy: isKnown ? known.replacedBy : await replacement(draft, entries, removed),
   }
-  if (draft.keepsManifests || filtered.replacedBy === undefined) {
-    draft.work.filtered.set(manifest.manifestPath, filtered)
-  }
+  draft.work.filtered.set(contentKey(manifest), filtered)
   return filtered
 }
 

@@ -3,7 +3,7 @@ import type { NewManifestEntry } from '../manifests/write-manifest.ts'
 import { propertyOf, tableProperties } from '../properties.ts'
 import { mapOrdered } from '../storage/ordered.ts'
 import { targetManifestBytes } from './new-manifests.ts'
-import type { PlannedManifest, SnapshotDraft } from './snapshot-work.ts'
+import { contentKey, type PlannedManifest, type SnapshotDraft } from './snapshot-work.ts'
 
 /** Groups that are merged at the same time, and manifests of one that are read. */
 const parallelGroups = 2
@@ -59,7 +59,7 @@ function packedFromEnd(manifests: readonly PlannedManifest[], target: number): P
 }
 
 async function merge(draft: SnapshotDraft, bin: readonly PlannedManifest[]): Promise<readonly PlannedManifest[]> {
-  const key = bin.map(({ manifest }) => manifest.manifestPath).join('\n')
+  const key = bin.map(({ manifest }) => contentKey(manifest)).join('\n')
   const known = draft.work.merged.get(key)
   if (known !== undefined) return known
   const entries: NewManifestEntry[] = []
@@ -78,6 +78,6 @@ async function merge(draft: SnapshotDraft, bin: readonly PlannedManifest[]): Pro
   }))
   for (const each of merged) await draft.storeIfLarge(each)
   await draft.drop(bin)
-  if (draft.keepsManifests) draft.work.merged.set(key, merged)
+  draft.work.merged.set(key, merged)
   return merged
 }

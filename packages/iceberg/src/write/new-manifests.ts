@@ -22,8 +22,8 @@ export interface EncodeOptions {
   readonly table: LoadedTable
   /** The types of the partition values, of the spec that all entries have. */
   readonly partition: readonly PartitionTypeField[]
+  /** Of the snapshot being made. */
   readonly snapshotId: bigint
-  readonly inheritsSnapshotId: boolean
   /** A manifest that has so many bytes is ended, and another begun. */
   readonly targetBytes: number
   readonly newPath: () => string
@@ -46,7 +46,6 @@ export function* encodeManifests(
       partitionSpec: partitionSpecOf(metadata, first.specId),
       partition: options.partition,
       snapshotId: options.snapshotId,
-      inheritsSnapshotId: options.inheritsSnapshotId,
       codec: manifestCodec(metadata),
       ...(firstRowId !== undefined && { firstRowId }),
     })

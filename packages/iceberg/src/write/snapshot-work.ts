@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import type { LoadedTable } from '../catalogs/catalog.ts'
 import type { ContentFile } from '../manifests/content-file.ts'
 import type { ManifestFile } from '../manifests/manifest-file.ts'
@@ -13,10 +13,10 @@ import { removeFiles } from './remove-files.ts'
 import type { SummaryCounts } from './snapshot-summary.ts'
 
 // A commit that meets another is built again on the fresh table, of which most manifests are those of the try before.
-// What was made of them then is kept: a manifest without removed files by the path of the one it replaces, a merged one
-// by the paths of those in it, new files by their paths. Every try is a snapshot of its own, so a manifest that is kept
-// must not name the snapshot it was made for: its entries inherit it. Format version 1 does not allow that for certain,
-// so there only the answer "nothing to remove here" is kept.
+// What was made of them then is kept: a manifest without removed files by the one it replaces, a merged one by those in
+// it, new files by their paths. All tries make a snapshot of the same id, as in Iceberg's Java, so a manifest names its
+// snapshot and still serves the next try. Sequence numbers and row ids are inherited from the manifest list of the try.
+// At most one try is ever applied: catalogs refuse an id that is taken. Which one it was, the manifest list tells.
 // A file belongs to every try that uses it, and each lists it: `commitTable` removes it once no try can need it.
 
 /** Bytes of manifests that wait to be stored until it is known which are merged. */
@@ -46,6 +46,7 @@ export interface FilteredManifest {
 
 /** What is made for one change, kept over the tries to commit it. */
 export class SnapshotWork {
+  readonly snapshotId = newSnapshotId()
   readonly filtered = new Map<string, FilteredManifest>()
   readonly merged = new Map<string, readonly PlannedManifest[]>()
   readonly added = new Map<
@@ -102,11 +103,11 @@ export class SnapshotDraft {
   #waitingBytes = 0
 
   constructor(
-    given: Pick<SnapshotDraft, 'table' | 'snapshotId' | 'work' | 'counts' | 'typesOf' | 'signal' | 'ownFiles'>,
+    given: Pick<SnapshotDraft, 'table' | 'work' | 'counts' | 'typesOf' | 'signal' | 'ownFiles'>,
   ) {
-    const { table, snapshotId, work, counts, typesOf, signal, ownFiles } = given
+    const { table, work, counts, typesOf, signal, ownFiles } = given
     this.table = table
-    this.snapshotId = snapshotId
+    this.snapshotId = work.snapshotId
     this.work = work
     this.counts = counts
     this.typesOf = typesOf
@@ -115,12 +116,6 @@ export class SnapshotDraft {
     this.ownFiles = ownFiles
     this.targetBytes = targetManifestBytes(table.metadata)
   }
-
-  /**
-   * Whether manifests of this try may be used by the next one: then they must not name their snapshot, whose id added and
-   * removed entries inherit. PyIceberg 0.11 does not read such entries right, so every try names it.
-   */
-  readonly keepsManifests: boolean = false
 
   /** A manifest of the snapshot before that stays as it is. */
   kept(manifest: ManifestFile): PlannedManifest {
@@ -143,7 +138,6 @@ export class SnapshotDraft {
         table,
         snapshotId,
         partition,
-        inheritsSnapshotId: this.keepsManifests,
         targetBytes,
         newPath: () => this.work.newPath(table.metadata),
       }),
@@ -192,19 +186,24 @@ export class SnapshotDraft {
       this.files.delete(path)
       this.ownFiles.delete(path)
     }
-    for (const [path, { replacedBy = [] }] of this.work.filtered) {
-      if (replacedBy.some(({ manifest }) => needless.includes(manifest.manifestPath))) this.work.filtered.delete(path)
+    for (const [key, { replacedBy = [] }] of this.work.filtered) {
+      if (replacedBy.some(({ manifest }) => needless.includes(manifest.manifestPath))) this.work.filtered.delete(key)
     }
     for (const [key, { manifests }] of this.work.added) {
       if (manifests.some(({ manifest }) => needless.includes(manifest.manifestPath))) this.work.added.delete(key)
     }
     await removeFiles(this.table, needless)
   }
+}
 
-  /** The manifest as the manifest list of this try has it. */
-  line({ manifest, isNew }: PlannedManifest): ManifestFile {
-    return isNew ? { ...manifest, addedSnapshotId: this.snapshotId } : manifest
-  }
+/** Names what is in a manifest. One from before an upgrade to v3 keeps its path when its rows are given their ids. */
+export function contentKey({ manifestPath, firstRowId }: ManifestFile): string {
+  return `${manifestPath} ${firstRowId}`
+}
+
+function newSnapshotId(): bigint {
+  const id = BigInt.asUintN(63, randomBytes(8).readBigUInt64BE())
+  return id === 0n ? newSnapshotId() : id
 }
 
 export function sameTexts(a: readonly string[], b: readonly string[]): boolean {

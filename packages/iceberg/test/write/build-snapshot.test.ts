@@ -17,7 +17,7 @@ import {
   type Table,
 } from '../../src/index.ts'
 import { memoryBucket } from '../commit/faults.ts'
-import { field, filesBelow } from './bed.ts'
+import { entriesOf, field, filesBelow } from './bed.ts'
 
 let duckDb: DuckDb
 beforeAll(async () => {
@@ -175,6 +175,100 @@ test('a file that is not where it should be by its partition is found all the sa
   const [entry = expect.fail()] = await liveFiles(bed.table)
   await commit(bed, { added: [], removed: [{ file: { ...entry.file, partition: ['zzz'] } }] })
   expect(await ids(bed.table)).toEqual([1])
+})
+
+test.each([1, 2, 3] as const)('in v%i what was made in one try is kept in the next', async (formatVersion) => {
+  const properties = { ...unmerged, 'commit.retry.num-retries': '10' }
+  const bed = await newBed({ formatVersion, partitionSpec: byP, properties })
+  for (const [id, p] of ['a', 'b', 'c', 'd'].entries()) await bed.table.append([...one(id, p), ...one(id + 10, p)])
+  const partitionOf = ({ file }: ManifestEntry): string => String(file.partition[0])
+  const live = (await liveFiles(bed.table)).toSorted((a, b) => partitionOf(a).localeCompare(partitionOf(b)))
+  const hasDeletes = formatVersion > 1
+  if (hasDeletes) await bed.table.deletePositions(new Map(live.map(({ file }) => [file.filePath, [1]])))
+  const other = await openTable(bed.catalog, bed.table.loaded.identifier, { duckDb })
+  const litter = new Set(await filesBelow(bed.table))
+  let madeFirst: string[] = []
+  const outcome = await commit(bed, { added: [], removed: live.slice(0, 3), operation: 'replace' }, async () => {
+    madeFirst = bed.record.manifestsWritten()
+    await other.append(one(20, 'z'))
+    for (const path of await filesBelow(other)) if (!madeFirst.includes(path)) litter.add(path)
+    bed.record.clear()
+  })
+  expect(outcome).toMatchObject({ outcome: 'applied', attempts: 2 })
+  expect(madeFirst.length).toBeGreaterThanOrEqual(hasDeletes ? 4 : 3)
+  expect(bed.record.manifestsRead()).toEqual([])
+  expect(bed.record.manifestsWritten()).toEqual([])
+  expect(await ids(bed.table)).toEqual(hasDeletes ? [3, 20] : [3, 13, 20])
+  const head = bed.table.metadata.snapshots.at(-1)
+  expect(head?.summary).toMatchObject({
+    operation: 'replace',
+    'deleted-data-files': '3',
+    'deleted-records': '6',
+    'total-records': '3',
+    'total-data-files': '2',
+    ...(hasDeletes && { 'removed-position-deletes': '3', 'total-position-deletes': '1' }),
+  })
+  const gone = (await entriesOf(bed.table, true)).filter((entry) => entry.status === 'deleted')
+  expect(gone.map((entry) => entry.snapshotId)).toEqual(gone.map(() => head?.snapshotId))
+  const needed = new Set([head?.manifestList, ...(await manifestPaths(bed.table)), bed.table.loaded.metadataLocation])
+  const left = (await filesBelow(bed.table)).filter((path) => !litter.has(path) && !needed.has(path))
+  expect(left.filter((path) => path.endsWith('.avro'))).toEqual([])
+})
+
+async function manifestPaths({ loaded }: Table): Promise<string[]> {
+  const head = loaded.metadata.snapshots.at(-1) ?? expect.fail()
+  return (await manifestsOf(loaded, head)).map(({ manifestPath }) => manifestPath)
+}
+
+test('manifests that were merged in one try are not merged again in the next', async () => {
+  const bed = await newBed({
+    properties: {
+      'commit.manifest.min-count-to-merge': '3',
+      'commit.manifest-merge.enabled': 'false',
+      'commit.retry.min-wait-ms': '1',
+    },
+  })
+  for (const id of [0, 1, 2, 3, 4, 5]) await bed.table.append(one(id))
+  const [length = 0] = (await manifestLengths(bed.table)).toSorted((a, b) => b - a)
+  await bed.table.setProperties({
+    'commit.manifest-merge.enabled': 'true',
+    'commit.manifest.target-size-bytes': String(length * 3),
+  })
+  const added = await liveFiles(bed.table)
+  const again = added.map(({ file }) => ({ ...file, filePath: `${file.filePath}.copy` }))
+  for (const { file } of added) {
+    await bed.record.storage.write(`${file.filePath}.copy`, await bed.record.storage.read(file.filePath))
+  }
+  const other = await openTable(bed.catalog, bed.table.loaded.identifier, { duckDb })
+  await commit(bed, { added: again.slice(0, 1) }, async () => {
+    await other.setProperties({ other: 'commit' })
+    bed.record.clear()
+  })
+  expect(bed.record.manifestsRead()).toEqual([])
+  expect(bed.record.manifestsWritten()).toEqual([])
+  expect((await manifestPaths(bed.table)).length).toBeLessThan(7)
+  expect(await ids(bed.table)).toEqual([0, 0, 1, 2, 3, 4, 5])
+})
+
+async function manifestLengths({ loaded }: Table): Promise<number[]> {
+  const head = loaded.metadata.snapshots.at(-1) ?? expect.fail()
+  return (await manifestsOf(loaded, head)).map(({ manifestLength }) => manifestLength)
+}
+
+test('rows that get their ids between two tries keep them', async () => {
+  const bed = await newBed({ formatVersion: 2, partitionSpec: byP, properties: unmerged })
+  await bed.table.append([...one(0, 'a'), ...one(1, 'b')])
+  await bed.table.upgradeFormatVersion(3)
+  const other = await openTable(bed.catalog, bed.table.loaded.identifier, { duckDb })
+  const [goes = expect.fail(), stays = expect.fail()] = await liveFiles(bed.table)
+  const rowIdOf = async (table: Table): Promise<bigint | undefined> =>
+    (await liveFiles(table)).find(({ file }) => file.filePath === stays.file.filePath)?.file.firstRowId
+  await commit(bed, { added: [], removed: [goes], operation: 'delete' }, async () => {
+    await other.append(one(2, 'c'))
+  })
+  const given = await rowIdOf(other)
+  expect(given).toBeDefined()
+  expect(await rowIdOf(bed.table)).toBe(given)
 })
 
 test('a delete file takes the sequence number it is given', async () => {

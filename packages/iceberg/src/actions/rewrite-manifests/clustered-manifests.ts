@@ -4,19 +4,17 @@ import { readManifest } from '../../manifests/read-manifest.ts'
 import type { NewManifestEntry } from '../../manifests/write-manifest.ts'
 import { encodeManifests, type EncodedManifest, type EncodeOptions } from '../../write/new-manifests.ts'
 
-type ClusteredOptions = Pick<EncodeOptions, 'table' | 'partition' | 'targetBytes' | 'newPath'>
-
 /**
  * Encodes sorted entries as manifests of about the target size, of which no two neighbours would fit into one: then the
  * next plan finds nothing to do. Each is read again and compared before it is given out.
  */
 export function* clusteredManifests(
   entries: readonly ManifestEntry[],
-  options: ClusteredOptions,
+  options: EncodeOptions,
 ): Generator<EncodedManifest> {
   let waiting: EncodedManifest | undefined
   const existing = entries.map((entry): NewManifestEntry => ({ ...entry, status: 'existing' }))
-  for (const encoded of encode(existing, options)) {
+  for (const encoded of encodeManifests(existing, options)) {
     if (waiting === undefined) {
       waiting = encoded
       continue
@@ -24,7 +22,7 @@ export function* clusteredManifests(
     const both = waiting.manifest.manifestLength + encoded.manifest.manifestLength
     if (both <= options.targetBytes) {
       const joined = [...waiting.entries, ...encoded.entries]
-      ;[waiting] = encode(joined, { ...options, targetBytes: Number.POSITIVE_INFINITY })
+      ;[waiting] = encodeManifests(joined, { ...options, targetBytes: Number.POSITIVE_INFINITY })
       continue
     }
     yield proven(waiting, options)
@@ -33,13 +31,8 @@ export function* clusteredManifests(
   if (waiting !== undefined) yield proven(waiting, options)
 }
 
-function encode(entries: readonly NewManifestEntry[], options: ClusteredOptions): Generator<EncodedManifest> {
-  // No entry is of the snapshot being made, so none names it.
-  return encodeManifests(entries, { ...options, snapshotId: 0n, inheritsSnapshotId: true })
-}
-
 /** Reads a manifest as others will read it: every entry must be what it was. */
-function proven(encoded: EncodedManifest, { table, partition }: ClusteredOptions): EncodedManifest {
+function proven(encoded: EncodedManifest, { table, partition }: EncodeOptions): EncodedManifest {
   const { manifest, content, entries } = encoded
   const { formatVersion } = table.metadata
   // An entry that would inherit something gets what none has.

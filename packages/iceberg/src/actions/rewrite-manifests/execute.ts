@@ -11,6 +11,7 @@ import { readManifests } from '../../snapshot/read-manifests.ts'
 import { buildSnapshot } from '../../write/build-snapshot.ts'
 import { metadataLocationOf } from '../../write/data-location.ts'
 import { removeFiles } from '../../write/remove-files.ts'
+import { SnapshotWork } from '../../write/snapshot-work.ts'
 import { commitOptionsOf, PhaseTimer, type ActionCosts, type ActionRun } from '../action.ts'
 import { assertPlannedFor } from '../same-table.ts'
 import { clusteredManifests } from './clustered-manifests.ts'
@@ -41,9 +42,10 @@ export async function executeRewriteManifests(
   const replaced = plan.groups.flatMap(({ manifests }) => manifests.map(({ path }) => path))
   if (replaced.length === 0) return resultOf(timer, { replaced: 0, added: [], bytesRead: 0 })
   const made: ManifestFile[] = []
+  const work = new SnapshotWork()
   let isSent = false
   try {
-    const { entries, lines } = await rewriteGroups(table, plan, run, timer, made)
+    const { entries, lines } = await rewriteGroups(table, plan, run, timer, { snapshotId: work.snapshotId, made })
     const summary = { ...run.summary, 'entries-processed': String(entries) }
     const outcome = await timer.time('commit', () =>
       commitTable(
@@ -53,7 +55,7 @@ export async function executeRewriteManifests(
           await assertSameBasis(table, fresh, lines)
           const rewritten = { replaced, by: made }
           const change = { added: [], rewritten, operation: 'replace', summary } as const
-          const built = await buildSnapshot(fresh, mainBranch, change, attempt, { signal: run.signal })
+          const built = await buildSnapshot(fresh, mainBranch, change, attempt, { work, signal: run.signal })
           isSent = true
           return built
         },
@@ -103,7 +105,7 @@ async function rewriteGroups(
   plan: RewriteManifestsPlan,
   run: ActionRun,
   timer: PhaseTimer,
-  made: ManifestFile[],
+  { snapshotId, made }: { readonly snapshotId: bigint; readonly made: ManifestFile[] },
 ): Promise<{ entries: number; lines: ManifestFile[] }> {
   const { metadata } = table
   const manifests = await manifestsOf(table, currentSnapshot(metadata, mainBranch))
@@ -122,7 +124,7 @@ async function rewriteGroups(
     assertComplete(table, lines, entries.length)
     await timer.time('write', async () => {
       const sorted = entries.toSorted(compareEntries(fields))
-      const options = { table, partition: types, targetBytes: plan.targetBytes, newPath }
+      const options = { table, snapshotId, partition: types, targetBytes: plan.targetBytes, newPath }
       for (const { manifest, content } of clusteredManifests(sorted, options)) {
         run.signal?.throwIfAborted()
         made.push(manifest) // before it is there: it is removed if this fails
