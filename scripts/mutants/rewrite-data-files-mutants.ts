@@ -53,4 +53,20 @@ export const mutants: readonly Mutant[] = [
     tests: [rewriteOrder],
     by: 'not moved past a delete',
   },
+  {
+    name: 'rewrite: more remote files are read at once than there is room for',
+    file: 'packages/iceberg/src/actions/rewrite-data-files/slices.ts',
+    find: 'if (roomLeft < 0 && taken.length > 0) return { taken, rest: slices.slice(index) }',
+    replace: '',
+    tests: ['packages/iceberg/test/actions/rewrite-staging.test.ts'],
+    by: 'as far as the folder holds them',
+  },
+  {
+    name: 'rewrite: a file that is divided is written whole each time',
+    file: 'packages/iceberg/src/actions/rewrite-data-files/row-source.ts',
+    find: 'or (_pos >= ${from} and _pos < ${to})',
+    replace: 'or true',
+    tests: ['packages/iceberg/test/actions/rewrite-staging.test.ts'],
+    by: 'a rewrite that divides files',
+  },
 ]

@@ -72,6 +72,15 @@ export class Staging {
     return this.#usedBytes
   }
 
+  get maxBytes(): number {
+    return this.#options.maxBytes
+  }
+
+  /** The room that a file of known size needs here: none when it is local. */
+  bytesOf(storage: Storage, { location, size }: Required<FileToStage>): number {
+    return localPathOf(storage, location) === undefined ? size : 0
+  }
+
   /**
    * Copies remote files here; local ones are used where they are. All of a call are admitted together, so that two
    * callers that each hold a part of the room cannot wait for each other: ask for everything in one call.

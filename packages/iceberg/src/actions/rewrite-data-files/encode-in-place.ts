@@ -15,7 +15,7 @@ import type { RewriteSettings } from './options.ts'
 import { assertSameRows, tallyOf } from './proof.ts'
 import type { EncodeContext, RowSource } from './row-source.ts'
 import { expectedOutputFiles, splitBytes } from './sizes.ts'
-import { bytesOf, sliceBytes, take, wholeSlices, type Slice } from './slices.ts'
+import { bytesOf, sliceBytes, take, wholeSlices, type Room, type Slice } from './slices.ts'
 
 /** Rows that are written aside to learn how large they become. */
 const measuredRows = 65_536
@@ -32,9 +32,10 @@ export async function encodeInPlace(
     const writer = new GroupWriter(encode, reader, source, files[0]?.file.partition ?? [])
     let rest = wholeSlices(files).filter(({ to }) => to > 0)
     let ratio = await writer.measuredRatio(rest)
+    const room = stagingRoom(encode)
     while (rest.length > 0) {
       encode.signal?.throwIfAborted()
-      const split = nextSplit(rest, ratio, encode.settings)
+      const split = nextSplit(rest, ratio, encode.settings, room)
       rest = split.rest
       const file = await writer.write(split.taken)
       if (file === undefined) continue
@@ -51,10 +52,16 @@ export async function encodeInPlace(
 }
 
 /** The rows of the next file: all that are left, when they make one. */
-function nextSplit(rest: readonly Slice[], ratio: number, { sizes }: RewriteSettings) {
+function nextSplit(rest: readonly Slice[], ratio: number, { sizes }: RewriteSettings, room: Room) {
   const bytes = bytesOf(rest) * ratio
-  if (expectedOutputFiles(bytes, sizes) === 1) return { taken: [...rest], rest: [] }
-  return take(rest, splitBytes(bytes, sizes) / ratio)
+  if (expectedOutputFiles(bytes, sizes) === 1) return take(rest, Number.POSITIVE_INFINITY, room)
+  return take(rest, splitBytes(bytes, sizes) / ratio, room)
+}
+
+function stagingRoom({ staging, table: { storage } }: EncodeContext): Room {
+  const of = ({ scanned: { file } }: Slice): number =>
+    staging.bytesOf(storage, { location: file.filePath, size: file.fileSizeInBytes })
+  return { bytes: staging.maxBytes, of }
 }
 
 class GroupWriter {

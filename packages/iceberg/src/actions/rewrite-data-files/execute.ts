@@ -50,7 +50,7 @@ export async function executeRewriteDataFiles(
   const { options } = plan.settings
   const duckDb = await DuckDb.open({ memoryBytes: options['memory-budget-bytes'] })
   try {
-    const staging = await Staging.open()
+    const staging = await Staging.open({ maxBytes: options['staging-budget-bytes'] })
     try {
       const tools = { duckDb, staging, tallies: await RowTallies.on(duckDb) }
       return await new Execution(table, plan, run, outcomes, tools).run()
@@ -235,7 +235,7 @@ class Execution {
 function isRefusal(error: unknown): error is IcebergError {
   return (
     error instanceof IcebergError &&
-    ['scan_unsupported', 'type_unsupported', 'metadata_unsupported'].includes(error.code)
+    ['scan_unsupported', 'type_unsupported', 'metadata_unsupported', 'staging_full'].includes(error.code)
   )
 }
 

@@ -130,6 +130,10 @@ export const rewriteDataFilesOptions = {
     min: 64 * 1024 ** 2,
     default: gib,
   }),
+  'staging-budget-bytes': integerOption(
+    'Disk for copies of remote files, for all groups together. A file that is larger is not rewritten.',
+    { min: 16 * 1024, default: 10 * gib },
+  ),
 } as const
 
 export type RewriteOptionValues = OptionValues<typeof rewriteDataFilesOptions>

@@ -1,6 +1,6 @@
 import type { LoadedTable } from '../../catalogs/catalog.ts'
 import { schemaOf, sortOrderOf } from '../../metadata/table-metadata.ts'
-import type { DuckDb } from '../../parquet/duckdb.ts'
+import { sqlText, type DuckDb } from '../../parquet/duckdb.ts'
 import { metricsModes } from '../../parquet/metrics-modes.ts'
 import { metadataColumns } from '../../scan/metadata-columns.ts'
 import type { PlanContext } from '../../scan/plan.ts'
@@ -54,29 +54,34 @@ export class RowSource {
     }
   }
 
-  /** The rows of slices, in their order as far as they can be read as one. */
+  /**
+   * The rows of slices, in their order as far as they can be read as one. All files are staged in one call: whoever holds
+   * some and asks for more may wait for ever.
+   */
   async select(slices: readonly Slice[]): Promise<{ sql: string; release: () => Promise<void> }> {
-    const selected: { group: SelectedGroup; sql: string }[] = []
+    const cut = slices.filter((slice) => !isWhole(slice))
+    const { metadataColumns: columns } = this.#selection
+    const places = cut.length === 0 ? [] : (['_file', '_pos'] as const)
+    const groups = await this.#reader.selectGroups(
+      slices.map(({ scanned }) => scanned),
+      { ...this.#selection, metadataColumns: [...columns, ...places] },
+    )
     const release = async (): Promise<void> => {
-      for (const { group } of selected) await group.release()
+      for (const group of groups) await group.release()
     }
-    try {
-      const whole = slices.filter(isWhole).map(({ scanned }) => scanned)
-      for (const group of await this.#reader.selectGroups(whole, this.#selection)) {
-        selected.push({ group, sql: group.sql })
-      }
-      const { metadataColumns: columns } = this.#selection
-      const withPosition = { ...this.#selection, metadataColumns: [...columns, '_pos' as const] }
-      for (const { scanned, from, to } of slices.filter((slice) => !isWhole(slice))) {
-        for (const group of await this.#reader.selectGroups([scanned], withPosition)) {
-          const sql = `select * exclude (_pos) from (${group.sql}) where _pos >= ${from} and _pos < ${to}`
-          selected.push({ group, sql })
-        }
-      }
-      return { sql: selected.map(({ sql }) => sql).join(' union all '), release }
-    } catch (error) {
-      await release()
-      throw error
-    }
+    return { sql: groups.map((group) => rowsOf(group, cut)).join(' union all '), release }
   }
+}
+
+/** The rows of a group, of files that are cut only those of their slices. */
+function rowsOf({ sql, files }: SelectedGroup, cut: readonly Slice[]): string {
+  if (cut.length === 0) return sql
+  const wanted = cut
+    .filter(({ scanned }) => files.includes(scanned))
+    .map(({ scanned, from, to }) => {
+      const path = sqlText(scanned.file.filePath)
+      return `(_file <> ${path} or (_pos >= ${from} and _pos < ${to}))`
+    })
+  const where = wanted.length === 0 ? '' : ` where ${wanted.join(' and ')}`
+  return `select * exclude (_file, _pos) from (${sql})${where}`
 }

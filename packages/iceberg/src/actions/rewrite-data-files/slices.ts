@@ -11,6 +11,14 @@ export interface Slice {
 /** Boundaries that are this near to the end of a file, as a share of the whole, are moved there. */
 const nearEnough = 0.05
 
+/** The room that files take up while they are read, however many of their rows are deleted. */
+export interface Room {
+  readonly bytes: number
+  readonly of: (slice: Slice) => number
+}
+
+const anyRoom: Room = { bytes: Number.POSITIVE_INFINITY, of: () => 0 }
+
 export function wholeSlices(files: readonly ScanFile[]): Slice[] {
   return files.map((scanned) => ({ scanned, from: 0, to: scanned.file.recordCount }))
 }
@@ -35,11 +43,17 @@ export function bytesOf(slices: readonly Slice[]): number {
   return slices.reduce((sum, slice) => sum + sliceBytes(slice), 0)
 }
 
-/** Takes rows of about so many bytes from the front. A file on the boundary is cut in two. */
-export function take(slices: readonly Slice[], bytes: number): { taken: Slice[]; rest: Slice[] } {
+/**
+ * Takes rows of about so many bytes from the front. A file on the boundary is cut in two. Of files that are mostly deleted
+ * only as many are taken as there is room for.
+ */
+export function take(slices: readonly Slice[], bytes: number, room: Room = anyRoom): { taken: Slice[]; rest: Slice[] } {
   const taken: Slice[] = []
   let left = bytes
+  let roomLeft = room.bytes
   for (const [index, slice] of slices.entries()) {
+    roomLeft -= room.of(slice)
+    if (roomLeft < 0 && taken.length > 0) return { taken, rest: slices.slice(index) }
     const size = sliceBytes(slice)
     if (size <= left + bytes * nearEnough) {
       taken.push(slice)
