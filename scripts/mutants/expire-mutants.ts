@@ -113,6 +113,14 @@ export const mutants: readonly Mutant[] = [
     by: 'commits only in the transaction that it is given',
   },
   {
+    name: 'orphans: files that the table names through a link are orphans',
+    file: `${actions}/remove-orphan-files/real-paths.ts`,
+    find: 'return realpathSync.native(folder)',
+    replace: 'return folder',
+    tests: [orphans],
+    by: 'through a link to the folder',
+  },
+  {
     name: 'orphans: the table is loaded before the listing',
     file: `${actions}/remove-orphan-files/plan.ts`,
     find: 'await search.markReachable(table)',

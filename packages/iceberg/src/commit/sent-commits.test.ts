@@ -17,7 +17,12 @@ const loaded = (metadata: TableMetadata): LoadedTable => ({
   storage: memoryBucket(),
   config: {},
 })
-const snapshotOf = (list: string): Snapshot => ({ snapshotId: 7n, sequenceNumber: 1n, timestampMs: 2, manifestList: list })
+const snapshotOf = (list: string): Snapshot => ({
+  snapshotId: 7n,
+  sequenceNumber: 1n,
+  timestampMs: 2,
+  manifestList: list,
+})
 
 function twoTries() {
   const sent = new SentCommits()
@@ -52,7 +57,11 @@ test('when the snapshot has been expired since, the files of every try that made
 test('when none of the tries is in the table, the files of all of them go', () => {
   const { sent } = twoTries()
   expect(sent.appliedIn(loaded(empty))).toBeUndefined()
-  expect(sent.removable(undefined).toSorted()).toEqual(
-    ['list-1.avro', 'list-2.avro', 'own-1.avro', 'own-2.avro', 'shared.avro'],
-  )
+  expect(sent.removable(undefined).toSorted()).toEqual([
+    'list-1.avro',
+    'list-2.avro',
+    'own-1.avro',
+    'own-2.avro',
+    'shared.avro',
+  ])
 })

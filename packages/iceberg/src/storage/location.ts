@@ -64,6 +64,11 @@ export function withoutSlashAtEnd(folder: string): string {
   return folder.replace(/\/+$/, '')
 }
 
+/** A location without its scheme and authority. */
+export function pathAlone(location: string): string {
+  return location.replace(/^[a-z][a-z0-9+.-]*:(\/\/[^/]*)?/i, '').replace(/^\/+/, '/')
+}
+
 /** The last part of a location. */
 export function fileName(location: string): string {
   return location.slice(location.lastIndexOf('/') + 1)

@@ -9,7 +9,13 @@ import { mapOrdered } from '../storage/ordered.ts'
 import type { SnapshotChange } from './build-snapshot.ts'
 import { entriesOf } from '../snapshot/live-files.ts'
 import { notLive } from './not-live.ts'
-import { contentKey, sameTexts, type FilteredManifest, type PlannedManifest, type SnapshotDraft } from './snapshot-work.ts'
+import {
+  contentKey,
+  sameTexts,
+  type FilteredManifest,
+  type PlannedManifest,
+  type SnapshotDraft,
+} from './snapshot-work.ts'
 
 /** Manifests that are read and written at the same time, and their bytes. */
 const parallel = 8

@@ -102,9 +102,7 @@ export class SnapshotDraft {
   readonly targetBytes: number
   #waitingBytes = 0
 
-  constructor(
-    given: Pick<SnapshotDraft, 'table' | 'work' | 'counts' | 'typesOf' | 'signal' | 'ownFiles'>,
-  ) {
+  constructor(given: Pick<SnapshotDraft, 'table' | 'work' | 'counts' | 'typesOf' | 'signal' | 'ownFiles'>) {
     const { table, work, counts, typesOf, signal, ownFiles } = given
     this.table = table
     this.snapshotId = work.snapshotId

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { buildSnapshot, commitTable, planRewriteDataFiles, type NewTable, type Table } from '../../src/index.ts'
+import { onlyPath } from '../../src/snapshot/delete.ts'
 import { writeEqualityDeletes } from '../../src/write/equality-deletes.ts'
 import { bed, field } from '../write/bed.ts'
 import { before, dataFiles, deleteFiles, rewrite } from './rewrite-bed.ts'
@@ -151,6 +152,30 @@ test('dangling deletes go in a second commit, global ones only when nothing is o
   expect(again.result.removedDeleteFilesCount).toBe(0)
   expect(await deleteFiles(table)).toHaveLength(1)
 })
+
+test.each([2, 3] as const)(
+  'in v%i deletes of one file that is gone are dangling though its partition is older',
+  async (formatVersion) => {
+    const table = await newTable({ schema, formatVersion, properties: { 'commit.manifest-merge.enabled': 'false' } })
+    for (const n of [0, 1]) await table.append([row(n), row(n + 10)])
+    const [first, second] = (await dataFiles(table)).map(({ file }) => file.filePath)
+    // In two commits, so that the deletes are in two files.
+    await table.deletePositions(new Map([[first ?? '', [0]]]))
+    await table.deletePositions(new Map([[second ?? '', [0]]]))
+    const deletes = await deleteFiles(table)
+    const isOf = (path: string | undefined) => (entry: (typeof deletes)[number]) => onlyPath(entry.file) === path
+    await table.deleteFiles([first ?? ''])
+    // The commit takes such deletes along; those of other engines do not, so they are put back.
+    await table.appendFiles(deletes.filter(isOf(first)).map(({ file }) => file))
+    const before = sorted(await idsOf(table))
+    const { result } = await rewrite(catalog(), table, {
+      options: { 'remove-dangling-deletes': true, 'rewrite-all': true },
+    })
+    expect(result.removedDeleteFilesCount).toBe(2)
+    expect(await deleteFiles(table)).toEqual([])
+    expect(sorted(await idsOf(table))).toEqual(before)
+  },
+)
 
 test('a file that is moved to another partition is not moved past a delete of its old one', async () => {
   const partitionSpec = {

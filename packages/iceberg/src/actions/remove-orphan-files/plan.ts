@@ -1,7 +1,7 @@
 import type { Catalog, LoadedTable } from '../../catalogs/catalog.ts'
 import { parseTableMetadata } from '../../metadata/metadata-file.ts'
 import { marks } from '../../snapshot/candidate-files.ts'
-import { below } from '../../storage/location.ts'
+import { below, withoutSlashAtEnd } from '../../storage/location.ts'
 import { plannedTable, type ActionProgress, type PlannedTable } from '../action.ts'
 import { metadataFolderOf } from '../own-locations.ts'
 import { assertGarbageCollected, refused } from '../refuse.ts'
@@ -114,10 +114,10 @@ async function orphansOf(search: OrphanSearch, maxFiles: number) {
 /** Returns how many files are left alone because of their prefix. */
 async function assertPrefixes(table: LoadedTable, settings: OrphanSettings, search: OrphanSearch): Promise<number> {
   const { location, prefixMismatchMode } = settings
-  if (location === table.metadata.location && search.missesAll) {
+  if (location === withoutSlashAtEnd(table.metadata.location) && search.missesAll) {
     const message =
-      `none of the files that the table refers to is below ${location}. They are spelled in another way, for instance ` +
-      'through a symbolic link. Register the table with the location that its files have.'
+      `none of the files that the table refers to is below ${location}. They are spelled in another way. ` +
+      'Register the table with the location that its files have.'
     throw refused(action, table, 'prefix_mismatch', message, { location })
   }
   let count = 0

@@ -1,11 +1,12 @@
 import type { LoadedTable } from '../../catalogs/catalog.ts'
 import { CandidateFiles, marks, type CandidateFile } from '../../snapshot/candidate-files.ts'
 import { ReachableWalk, statisticsFilesOf } from '../../snapshot/reachable.ts'
-import { below, fileName } from '../../storage/location.ts'
+import { below, fileName, parseLocation } from '../../storage/location.ts'
 import { metadataFolderOf } from '../own-locations.ts'
 import { hiddenPaths } from './hidden-paths.ts'
 import type { OrphanSettings } from './options.ts'
 import { Prefixes } from './prefixes.ts'
+import { RealPaths } from './real-paths.ts'
 
 // The candidates are what a listing found and is old enough. Everything that the table refers to, as it is loaded after
 // the listing, is marked among them; what has no mark is an orphan. A table that has changed since is walked again, which
@@ -31,6 +32,7 @@ export class OrphanSearch {
   readonly #prefixes: Prefixes
   readonly #signal: AbortSignal | undefined
   readonly #folderPath: string
+  readonly #realPaths: RealPaths | undefined
   /** Metadata files of the listing, of any age. */
   readonly metadataFiles: { readonly path: string; readonly modifiedAtMs: number }[] = []
   #reached = 0
@@ -49,7 +51,9 @@ export class OrphanSearch {
     this.#signal = signal
     this.#walk = new ReachableWalk(table.storage, { signal })
     this.#prefixes = new Prefixes(settings.location, settings)
-    this.#folderPath = `${this.#prefixes.pathOf(settings.location)}/`
+    const folder = this.#prefixes.pathOf(settings.location)
+    this.#folderPath = `${folder}/`
+    this.#realPaths = parseLocation(settings.location).scheme === 'file' ? new RealPaths(folder) : undefined
   }
 
   static async open(
@@ -125,7 +129,9 @@ export class OrphanSearch {
     const { path, prefix } = this.#prefixes.compare(location)
     if (prefix === 'same') this.#candidates.mark(path, marks.reached)
     else if (this.#settings.prefixMismatchMode !== 'delete') this.#candidates.mark(path, marks.suspect)
-    return path.startsWith(this.#folderPath)
+    const listedAs = prefix === 'same' ? this.#realPaths?.listedAs(path) : undefined
+    if (listedAs !== undefined && listedAs !== path) this.#candidates.mark(listedAs, marks.reached)
+    return listedAs !== undefined || path.startsWith(this.#folderPath)
   }
 
   /** Whether the table's own log names a metadata file. */

@@ -1,19 +1,22 @@
 import type { LoadedTable } from '../../catalogs/catalog.ts'
 import { commitTable } from '../../commit/index.ts'
-import { fileKey, type ManifestEntry } from '../../manifests/content-file.ts'
+import { fileKey, type ContentFile, type ManifestEntry } from '../../manifests/content-file.ts'
 import { partitionKey } from '../../manifests/partition-key.ts'
 import { partitionTypesOf } from '../../manifests/partition-type.ts'
 import type { Snapshot } from '../../metadata/snapshot.ts'
 import { currentSnapshot, partitionSpecOf } from '../../metadata/table-metadata.ts'
 import { isUnpartitioned } from '../../schema/partition-spec.ts'
 import { manifestsOf } from '../../snapshot/live-files.ts'
+import { onlyPath } from '../../snapshot/delete.ts'
 import { readManifests } from '../../snapshot/read-manifests.ts'
+import { pathAlone } from '../../storage/location.ts'
 import { buildSnapshot } from '../../write/build-snapshot.ts'
 import { commitOptionsOf, type ActionRun } from '../action.ts'
 
 // Deletes that can match nothing any more, as Spark's remove-dangling-deletes finds them: position deletes that are older
 // than every data file of their partition, equality deletes that are not newer than one, deletes of a partition without
-// data files, and vectors of files that are not live. Unlike there, equality deletes of an unpartitioned spec are kept
+// data files, and vectors of files that are not live. So are position deletes whose one data file, by name or by equal
+// bounds of their paths, is not live or is newer. Unlike there, equality deletes of an unpartitioned spec are kept
 // while any data file is older, for they reach all partitions.
 
 /** Removes dangling deletes from a branch, in a commit of its own; undefined when there are none. */
@@ -43,13 +46,31 @@ export async function removeDanglingDeletes(
   return undefined
 }
 
-async function danglingDeletes(table: LoadedTable, head: Snapshot, signal?: AbortSignal): Promise<ManifestEntry[]> {
-  const deletes = new Map<string, ManifestEntry>()
-  for await (const entry of entriesOf(table, head, 'deletes', signal)) deletes.set(fileKey(entry.file), entry)
+/** What is kept of a delete file: its statistics would hold on to the manifest. */
+interface KnownDelete {
+  readonly file: Pick<ContentFile, 'content' | 'filePath' | 'contentOffset' | 'specId' | 'partition'>
+  readonly sequenceNumber: bigint
+  /** The one data file it is for, as `pathAlone` names it. */
+  readonly only: string | undefined
+}
+
+function known({ file, sequenceNumber }: ManifestEntry): KnownDelete {
+  const { content, filePath, contentOffset, specId, partition } = file
+  const path = content === 'position-deletes' ? onlyPath(file) : undefined
+  return {
+    file: { content, filePath, contentOffset, specId, partition },
+    sequenceNumber,
+    only: path === undefined ? undefined : pathAlone(path),
+  }
+}
+
+async function danglingDeletes(table: LoadedTable, head: Snapshot, signal?: AbortSignal): Promise<KnownDelete[]> {
+  const deletes = new Map<string, KnownDelete>()
+  for await (const entry of entriesOf(table, head, 'deletes', signal)) deletes.set(fileKey(entry.file), known(entry))
   if (deletes.size === 0) return []
   const data = new LiveData(table, [...deletes.values()])
   for await (const entry of entriesOf(table, head, 'data', signal)) data.note(entry)
-  return [...deletes.values()].filter((entry) => data.isDangling(entry))
+  return [...deletes.values()].filter((each) => data.isDangling(each))
 }
 
 async function* entriesOf(
@@ -60,23 +81,26 @@ async function* entriesOf(
 ): AsyncGenerator<ManifestEntry> {
   const manifests = (await manifestsOf(table, head)).filter((manifest) => manifest.content === content)
   const partitionOf = (specId: number) => partitionTypesOf(table.metadata, specId)
-  for await (const { entries } of readManifests(table.storage, manifests, { partitionOf, statistics: false, signal })) {
-    yield* entries
-  }
+  const options = { partitionOf, statistics: content === 'deletes', signal }
+  for await (const { entries } of readManifests(table.storage, manifests, options)) yield* entries
 }
 
 class LiveData {
   readonly #table: LoadedTable
   /** The lowest sequence number in each partition that has deletes. */
   readonly #least = new Map<string, bigint | undefined>()
-  readonly #referenced = new Map<string, boolean>()
+  /**
+   * The sequence number of each data file that is the only one of some deletes; undefined while it was not found. Files are
+   * known without scheme and authority: engines that match those otherwise would lose the deletes.
+   */
+  readonly #referenced = new Map<string, bigint | undefined>()
   #leastOfAll: bigint | undefined
 
-  constructor(table: LoadedTable, deletes: readonly ManifestEntry[]) {
+  constructor(table: LoadedTable, deletes: readonly KnownDelete[]) {
     this.#table = table
-    for (const { file } of deletes) {
-      if (file.contentOffset === undefined) this.#least.set(partitionKey(file.specId, file.partition), undefined)
-      else this.#referenced.set(file.referencedDataFile ?? '', false)
+    for (const { file, only } of deletes) {
+      if (only === undefined) this.#least.set(partitionKey(file.specId, file.partition), undefined)
+      else this.#referenced.set(only, undefined)
     }
   }
 
@@ -85,11 +109,18 @@ class LiveData {
     const least = this.#least.get(key)
     if (this.#least.has(key) && (least === undefined || sequenceNumber < least)) this.#least.set(key, sequenceNumber)
     if (this.#leastOfAll === undefined || sequenceNumber < this.#leastOfAll) this.#leastOfAll = sequenceNumber
-    if (this.#referenced.has(file.filePath)) this.#referenced.set(file.filePath, true)
+    if (this.#referenced.size === 0) return
+    const path = pathAlone(file.filePath)
+    if (!this.#referenced.has(path)) return
+    const earlier = this.#referenced.get(path)
+    if (earlier === undefined || sequenceNumber < earlier) this.#referenced.set(path, sequenceNumber)
   }
 
-  isDangling({ file, sequenceNumber }: ManifestEntry): boolean {
-    if (file.contentOffset !== undefined) return this.#referenced.get(file.referencedDataFile ?? '') === false
+  isDangling({ file, sequenceNumber, only }: KnownDelete): boolean {
+    if (only !== undefined) {
+      const ofFile = this.#referenced.get(only)
+      return ofFile === undefined || sequenceNumber < ofFile
+    }
     const isGlobal = isUnpartitioned(partitionSpecOf(this.#table.metadata, file.specId))
     const isEquality = file.content === 'equality-deletes'
     const ofPartition = this.#least.get(partitionKey(file.specId, file.partition))

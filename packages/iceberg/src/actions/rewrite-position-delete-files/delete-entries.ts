@@ -5,6 +5,7 @@ import type { Snapshot } from '../../metadata/snapshot.ts'
 import { onlyPath } from '../../snapshot/delete.ts'
 import { manifestsOf } from '../../snapshot/live-files.ts'
 import { readManifests } from '../../snapshot/read-manifests.ts'
+import { pathAlone } from '../../storage/location.ts'
 
 /** A file of position deletes, or a vector, that is live. */
 export interface DeleteEntry extends ManifestEntry {
@@ -67,11 +68,6 @@ export async function findData(
   }
   for (const path of live.keys()) spelledOtherwise.delete(path)
   return { live, spelledOtherwise }
-}
-
-/** A location without its scheme and authority. */
-function pathAlone(location: string): string {
-  return location.replace(/^[a-z][a-z0-9+.-]*:(\/\/[^/]*)?/i, '').replace(/^\/+/, '/')
 }
 
 function typesOf({ metadata }: LoadedTable) {
