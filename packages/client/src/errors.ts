@@ -26,6 +26,7 @@ export const apiErrors = {
   operation_unknown: { status: 404, meaning: 'This server does not know the operation.' },
   pipeline_not_found: { status: 404, meaning: 'No job belongs to this pipeline.' },
   schedule_not_found: { status: 404, meaning: 'There is no schedule of this name.' },
+  table_not_found: { status: 404, meaning: 'The inventory has no such table.' },
   token_not_found: { status: 404, meaning: 'There is no such token.' },
   method_not_allowed: { status: 405, meaning: 'The route has no such method; the header Allow names those it has.' },
   request_timeout: { status: 408, meaning: 'The request did not arrive in time.' },
@@ -43,6 +44,7 @@ export const apiErrors = {
   token_revoked: { status: 409, meaning: 'The token was already revoked.' },
   body_too_large: { status: 413, meaning: 'The body, or the payload in it, is larger than is allowed.' },
   media_type_unsupported: { status: 415, meaning: 'The body is of another type than application/json.' },
+  table_name_invalid: { status: 422, meaning: 'A database or table has a name that cannot be addressed.' },
   idempotency_mismatch: { status: 422, meaning: 'The Idempotency-Key was used before with another request.' },
   rate_limited: { status: 429, meaning: 'Too many requests; the header Retry-After says when to come back.' },
   headers_too_large: { status: 431, meaning: 'The headers are larger than is allowed.' },
@@ -51,6 +53,7 @@ export const apiErrors = {
   shutting_down: { status: 503, meaning: 'This server is stopping: try again, at another one or later.' },
   database_unavailable: { status: 503, meaning: 'Postgres could not be reached, or the connection broke.' },
   overloaded: { status: 503, meaning: 'Too many requests of this caller wait for large values already.' },
+  catalog_unavailable: { status: 503, meaning: 'The catalog or the storage of the table cannot be reached.' },
   not_ready: { status: 503, meaning: 'The database cannot be used, or its schema is of another version.' },
 } as const
 

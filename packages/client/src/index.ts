@@ -38,6 +38,21 @@ export {
   type Worker,
 } from './service.ts'
 export {
+  catalogState,
+  listedTable,
+  maintenanceAction,
+  maintenanceJob,
+  maintenanceRequest,
+  plannedAction,
+  tableRoutes,
+  type CatalogState,
+  type ListedTable,
+  type MaintenanceAction,
+  type MaintenanceJob,
+  type MaintenanceRequest,
+  type PlannedAction,
+} from './table.ts'
+export {
   allows,
   createdToken,
   role,

@@ -1,5 +1,5 @@
 import type { JobValue } from '@fencepost/client'
-import type { Engine, Job, ListedJob, ListOptions, MigrationSet } from '@fencepost/engine'
+import type { Engine, Job, ListedJob, ListOptions, Logger, MigrationSet } from '@fencepost/engine'
 import type { z } from 'zod'
 import type { Endpoint } from './endpoint.ts'
 
@@ -12,6 +12,12 @@ export interface JobFilter {
   readonly description: string
   /** What it means to the engine. Throw an ApiError for a value that cannot be. */
   readonly apply: (value: string) => Pick<ListOptions, 'operation' | 'queue' | 'lockKey'>
+}
+
+/** What goes on beside the requests. */
+export interface Background {
+  /** Ends it, and waits for what is under way. */
+  close(): Promise<void>
 }
 
 /** What is added to the server by those who build on it. Its operations are those that the engine was opened with. */
@@ -30,6 +36,8 @@ export interface Application {
   readonly payloadInListsOf?: readonly string[]
   /** Query parameters that GET /jobs has beside its own. */
   readonly jobFilters?: Readonly<Record<string, JobFilter>>
+  /** Begins what the application does by itself, once the server listens; it ends with the server. */
+  readonly start?: (engine: Engine, logger: Logger) => Background
   /** Lines for /metrics in the text format of Prometheus. */
   readonly metrics?: () => string
 }

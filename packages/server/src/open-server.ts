@@ -76,6 +76,7 @@ export async function openServer(options: ServerOptions): Promise<Server> {
     )
   }
   const upkeep = new Upkeep(engine, checked)
+  const backgrounds = checked.applications.flatMap(({ start }) => start?.(engine, checked.logger) ?? [])
   let closed: Promise<void> | undefined
   const { port: bound } = app.server.address() as AddressInfo
   return {
@@ -84,7 +85,8 @@ export async function openServer(options: ServerOptions): Promise<Server> {
     close: () => {
       state.closing = true
       live.streams.close()
-      closed ??= close(app, [() => closeLive(live), () => upkeep.close(), () => meter.close()], checked)
+      const parts = [() => closeLive(live), () => upkeep.close(), () => meter.close()]
+      closed ??= close(app, [...parts, ...backgrounds.map((one) => () => one.close())], checked)
       return closed
     },
   }

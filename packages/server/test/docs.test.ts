@@ -1,4 +1,13 @@
-import { apiErrors, errorsOf, job, routes, submission, type ApiErrorCode, type Route } from '@fencepost/client'
+import {
+  apiErrors,
+  errorsOf,
+  job,
+  routes,
+  submission,
+  tableRoutes,
+  type ApiErrorCode,
+  type Route,
+} from '@fencepost/client'
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { serverDefaults } from '../src/index.ts'
@@ -27,7 +36,8 @@ test('docs/reference/errors.md lists exactly the codes, with status and meaning'
 test('docs/reference/errors.md says what any request may get', () => {
   const text = read('docs/reference/errors.md').split('## Any request')[1]?.split('\n## ')[0] ?? ''
   const named = [...text.matchAll(/`([a-z_]+)`/g)].map(([, name = '']) => name)
-  const own = new Set(all.flatMap(({ errors }) => errors))
+  const ofTables: readonly Route[] = Object.values(tableRoutes)
+  const own = new Set([...all, ...ofTables].flatMap(({ errors }) => errors))
   const common = new Set(all.flatMap((route) => errorsOf(route)).filter((name) => !own.has(name)))
   expect(named.sort()).toEqual([...common].sort())
   const unused = (Object.keys(apiErrors) as ApiErrorCode[]).filter((name) => !own.has(name) && !common.has(name))

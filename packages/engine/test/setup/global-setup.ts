@@ -45,7 +45,7 @@ async function finish(run: Run, embedded: EmbeddedPostgres | undefined): Promise
 }
 
 /** Those of the packages on top of the engine, so that their tests find everything in place. */
-const migrations = ['server'].map((name) => ({
+const migrations = ['server', 'maintenance'].map((name) => ({
   package: name,
   directory: new URL(`../../../${name}/migrations/`, import.meta.url),
 }))

@@ -33,7 +33,7 @@ export function submitEndpoint(engine: Engine, jobs: JobReader, present: Present
     }
     const key = idempotencyKey(request.headers['idempotency-key'])
     if (key === undefined) {
-      const jobId = accepted(await engine.submit(operation, payload, options))
+      const jobId = acceptedJobId(await engine.submit(operation, payload, options))
       joined(jobId)
       return accept(await show(jobId))
     }
@@ -41,7 +41,7 @@ export function submitEndpoint(engine: Engine, jobs: JobReader, present: Present
       engine.database,
       { caller: caller.tokenId ?? caller.name, key, hash: requestHash(operation.name, body) },
       async (client) => {
-        const jobId = accepted(await engine.submit(operation, payload, { ...options, client }))
+        const jobId = acceptedJobId(await engine.submit(operation, payload, { ...options, client }))
         return show(jobId, client)
       },
     )
@@ -62,10 +62,16 @@ function logSubmission(logger: Logger, request: FastifyRequest, job: Record<stri
 }
 
 function accept(body: JobAnswer, headers: Record<string, string> = {}) {
-  return { body, headers: { location: `/jobs/${body.job_id}`, ...retryAfter({ status: 'pending' }), ...headers } }
+  return { body, headers: { ...acceptedHeaders(body.job_id), ...headers } }
 }
 
-function accepted(answer: Submitted): string {
+/** The headers of an answer that a job was accepted with. */
+export function acceptedHeaders(jobId: string): Record<string, string> {
+  return { location: `/jobs/${jobId}`, ...retryAfter({ status: 'pending' }) }
+}
+
+/** The id of a job that was accepted, or the refusal that its submission came to. */
+export function acceptedJobId(answer: Submitted): string {
   if (answer.submitted) return answer.jobId
   throw conflictOf(answer)
 }

@@ -1,0 +1,98 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Catalogs, refreshInventory } from '../src/index.ts'
+import { openMaintenanceBed, type MaintenanceBed } from './maintenance-bed.ts'
+
+let on: MaintenanceBed
+beforeAll(async () => {
+  on = await openMaintenanceBed()
+  await on.smallFiles('lake', 'analytics', 'page_views', 1)
+  await on.smallFiles('lake', 'analytics', 'clicks', 1)
+  await on.smallFiles('lake', 'analytics.raw', 'clicks', 1)
+  await on.smallFiles('files', 'sales', 'orders', 1)
+  await on.refresh()
+})
+afterAll(() => on.close())
+
+const logger = { info() {}, warn() {}, error() {} }
+const names = (tables: { database: string; table_name: string }[]) =>
+  tables.map((one) => `${one.database}.${one.table_name}`)
+const listed = async (query = '') => names((await on.http('GET', `/tables${query}`)).json)
+
+test('the tables of all catalogs are listed by address, filtered and paged', async () => {
+  const all = ['files:sales.orders', 'analytics.clicks', 'analytics.page_views', 'analytics.raw.clicks']
+  expect(await listed()).toEqual(all)
+  expect(await listed('?database=analytics')).toEqual(['analytics.clicks', 'analytics.page_views'])
+  expect(await listed('?database=analytics.raw')).toEqual(['analytics.raw.clicks'])
+  expect(await listed('?database=files:sales')).toEqual(['files:sales.orders'])
+  expect(await listed('?catalog=files')).toEqual(['files:sales.orders'])
+  expect(await listed('?search=CLICK')).toEqual(['analytics.clicks', 'analytics.raw.clicks'])
+  const paged: string[] = []
+  let after: string | null = ''
+  do {
+    const page = await on.http(
+      'GET',
+      `/tables?limit=3${after === '' ? '' : `&after=${encodeURIComponent(after ?? '')}`}`,
+    )
+    paged.push(...names(page.json))
+    after = page.headers.get('next-after')
+  } while (after !== null)
+  expect(paged).toEqual(all)
+})
+
+test('a table is listed with its last job and with the job that holds its lock', async () => {
+  const { json: job } = await on.http('POST', '/tables/analytics/clicks/maintenance', {
+    actions: ['rewrite_manifests'],
+  })
+  const of = async () => (await on.http('GET', '/tables?database=analytics&search=clicks')).json[0]
+  expect(await of()).toMatchObject({ locked_by: job.job_id, last_job: { job_id: job.job_id, status: 'pending' } })
+  await on.runAll()
+  expect(await of()).toMatchObject({ locked_by: null, last_job: { job_id: job.job_id, status: 'completed' } })
+})
+
+test('a refresh swaps the list: new tables appear, dropped ones go', async () => {
+  const catalog = await on.catalogOf('lake')
+  await on.smallFiles('lake', 'swapped', 'first', 1)
+  await on.refresh()
+  expect(await listed('?database=swapped')).toEqual(['swapped.first'])
+  await catalog.dropTable({ namespace: ['swapped'], name: 'first' })
+  await on.smallFiles('lake', 'swapped', 'second', 1)
+  await on.refresh()
+  expect(await listed('?database=swapped')).toEqual(['swapped.second'])
+})
+
+test('a catalog that is down keeps its last list, marked stale, and the others are refreshed', async () => {
+  const away = {
+    type: 'jdbc' as const,
+    database: 'postgres://nobody@127.0.0.1:1/none',
+    warehouse: 'file:///x',
+    properties: {},
+  }
+  const broken = new Catalogs({ default: 'lake', catalogs: { lake: away } })
+  const before = await listed('?catalog=lake')
+  const refreshed = await refreshInventory(on.engine.database, broken, { unlessWithinMs: 0, logger })
+  expect(refreshed).toMatchObject([{ catalog: 'lake', refreshed: false, why: 'failed' }])
+  expect(await listed('?catalog=lake')).toEqual(before)
+  const tables = (await on.http('GET', '/tables')).json as { catalog: string; stale: boolean }[]
+  expect(tables.every(({ catalog, stale }) => stale === (catalog === 'lake'))).toBe(true)
+  expect((await on.http('GET', '/catalogs')).json).toMatchObject([
+    { catalog: 'lake', type: 'jdbc', is_default: true, error: expect.any(String) },
+    { catalog: 'files', type: 'files', is_default: false, error: null },
+  ])
+  expect((await on.http('GET', '/readyz')).status).toBe(200)
+  await on.refresh()
+  expect((await on.http('GET', '/tables?catalog=lake')).json[0]).toMatchObject({ stale: false })
+})
+
+test('one process at a time lists a catalog, and not again while its list is fresh', async () => {
+  const refresh = (unlessWithinMs: number) =>
+    refreshInventory(on.engine.database, on.catalogs, { unlessWithinMs, logger })
+  const both = await Promise.all([refresh(0), refresh(0)])
+  const ofLake = both.map((all) => all.find(({ catalog }) => catalog === 'lake')?.refreshed)
+  expect(ofLake).toContain(true)
+  expect(await refresh(60_000)).toMatchObject([
+    { refreshed: false, why: 'not_due' },
+    { refreshed: false, why: 'not_due' },
+  ])
+  await on.bed.advance(61_000)
+  expect(await refresh(60_000)).toMatchObject([{ refreshed: true }, { refreshed: true }])
+})
