@@ -6,6 +6,7 @@ import type { Catalogs } from './catalogs/catalogs.ts'
 import { Refresher } from './inventory/refresher.ts'
 import { operationName, type MaintenancePayload } from './operation/payload.ts'
 import { maintenanceMigrations } from './relations.ts'
+import { healthEndpoints } from './routes/health.ts'
 import { maintainEndpoints } from './routes/maintain.ts'
 import { tableEndpoints } from './routes/tables.ts'
 
@@ -27,6 +28,7 @@ export function maintenance(catalogs: Catalogs, options: MaintenanceOptions = {}
     endpoints: (engine: Engine, present) => [
       ...maintainEndpoints(engine, catalogs, present),
       ...tableEndpoints(engine, catalogs, logger),
+      ...healthEndpoints(engine, catalogs),
     ],
     presentJob: (json, job) =>
       job.operation === operationName ? present(json, job.payload, catalogs.defaultName) : json,

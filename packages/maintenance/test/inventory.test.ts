@@ -96,3 +96,23 @@ test('one process at a time lists a catalog, and not again while its list is fre
   await on.bed.advance(61_000)
   expect(await refresh(60_000)).toMatchObject([{ refreshed: true }, { refreshed: true }])
 })
+
+test('the health of a table is looked at, kept, and shown in the list', async () => {
+  await on.smallFiles('lake', 'healthy', 'many_files', 12)
+  await on.refresh()
+  const of = async () => (await on.http('GET', '/tables?database=healthy')).json[0]
+  expect(await of()).toMatchObject({ health: null, health_at: null })
+  const live = await on.http('GET', '/tables/healthy/many_files/health')
+  expect(live).toMatchObject({ status: 200, json: { table_name: 'many_files', score: expect.any(Number) } })
+  expect(live.json.recommended_actions.map(({ action }: { action: string }) => action)).toContain('rewrite_data_files')
+  expect(await of()).toMatchObject({ health: { score: live.json.score }, health_at: live.json.looked_at })
+
+  await on.http('POST', '/tables/healthy/many_files/maintenance', {
+    actions: ['rewrite_data_files', 'rewrite_manifests'],
+  })
+  await on.runAll()
+  expect((await on.http('GET', '/tables/healthy/many_files/health/cached')).json).toEqual(live.json)
+  const after = (await on.http('GET', '/tables/healthy/many_files/health')).json
+  expect(after.score).toBeGreaterThan(live.json.score)
+  expect((await on.http('GET', '/tables/healthy/nowhere/health')).status).toBe(404)
+})

@@ -91,6 +91,14 @@ function decoded(text: string): string {
 /** What a list shows of a table's health: the rest is at its own address. */
 function summaryOf(health: unknown): unknown {
   if (typeof health !== 'object' || health === null) return null
-  const { score, issues, recommendations } = health as Record<string, unknown>
-  return { score: score ?? null, issues: issues ?? [], recommendations: recommendations ?? [] }
+  const { score, band, issues, recommended_actions: recommended } = health as Partial<Record<string, unknown>>
+  const codes = Array.isArray(issues) ? (issues as { code: string; severity: string }[]) : []
+  return {
+    score: score ?? null,
+    band: band ?? null,
+    issues: codes.map(({ code, severity }) => ({ code, severity })),
+    recommended_actions: (Array.isArray(recommended) ? (recommended as { action: string }[]) : []).map(
+      ({ action }) => action,
+    ),
+  }
 }
