@@ -1,7 +1,8 @@
-import type { JobSummary, Pipeline } from '@fencepost/client'
+import type { Client, Pipeline } from '@fencepost/client'
 import { command } from './command/command.ts'
 import { clientSettings, connect } from './connection.ts'
 import { describeJobs } from './jobs/describe.ts'
+import { upTo } from './jobs/limit.ts'
 import type { Output } from './output/output.ts'
 
 const pipelineId = { pipeline_id: { description: 'The id of the pipeline: 32 hexadecimal digits.' } } as const
@@ -13,10 +14,7 @@ export const showPipeline = command({
   settings: clientSettings,
   async run({ args, settings, output }) {
     const client = connect(settings)
-    const { pipeline_id: id, status } = await client.getPipeline(args.pipeline_id, { limit: 1 })
-    const jobs: JobSummary[] = []
-    for await (const job of client.eachPipelineJob(id, { limit: 1000 })) jobs.push(job)
-    const pipeline = { pipeline_id: id, status, jobs }
+    const pipeline = await whole(client, await client.getPipeline(args.pipeline_id, { limit: 1 }))
     output.answer(pipeline, () => describe(pipeline, output))
   },
 })
@@ -27,10 +25,16 @@ export const abortPipeline = command({
   arguments: pipelineId,
   settings: clientSettings,
   async run({ args, settings, output }) {
-    const pipeline = await connect(settings).abortPipeline(args.pipeline_id)
+    const client = connect(settings)
+    const pipeline = await whole(client, await client.abortPipeline(args.pipeline_id))
     output.answer(pipeline, () => describe(pipeline, output))
   },
 })
+
+/** The pipeline with all of its jobs, whatever number of pages they are. */
+async function whole(client: Client, { pipeline_id: id, status }: Pipeline): Promise<Pipeline> {
+  return { pipeline_id: id, status, jobs: await upTo(undefined, client.eachPipelineJob(id, { limit: 1000 })) }
+}
 
 function describe({ pipeline_id: id, status, jobs }: Pipeline, output: Output): string {
   return `Pipeline ${id} is ${status}.\n\n${describeJobs(jobs, output)}`

@@ -1,6 +1,7 @@
 import type { Schedule } from '@fencepost/client'
 import { command } from './command/command.ts'
 import { clientSettings, connect } from './connection.ts'
+import { upTo } from './jobs/limit.ts'
 import { readPayload } from './jobs/payload.ts'
 import { plain } from './output/plain.ts'
 import { table } from './output/table.ts'
@@ -12,7 +13,7 @@ export const listSchedules = command({
   summary: 'Lists the schedules, with their next due times',
   settings: clientSettings,
   async run({ settings, output }) {
-    const found = await connect(settings).listSchedules()
+    const found = await upTo(undefined, connect(settings).eachSchedule())
     const rows = found.map((one) => [
       plain(one.name),
       plain(one.operation),

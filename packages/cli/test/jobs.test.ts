@@ -13,6 +13,7 @@ import {
   type Client,
   type Job,
 } from '@fencepost/client'
+import pg from 'pg'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { cliBed, type RunOptions } from './cli-bed.ts'
@@ -289,6 +290,28 @@ test('a fan-out completes when its children have', async () => {
     status: 'completed',
     children: { total: 3, completed: 3, failed: 0 },
   } satisfies Partial<Job>)
+})
+
+test('lists go on over as many pages as they take, up to --limit', async () => {
+  const pipelineId = 'c'.repeat(32)
+  const pool = new pg.Pool({ connectionString: bed.database })
+  await pool.query(
+    `insert into fencepost.finished_jobs (job_id, operation, queue, payload, status, priority, run_after, attempts,
+                                          max_attempts, submitted_at, completed_at, submitted_event_id, pipeline_id)
+     select fencepost.new_job_id(now(), nth), 'sample_count', 'many', '{}', 'completed', 0, now(), 1, 3, now(), now(),
+            nth, $1
+       from generate_series(1, 1050) nth`,
+    [pipelineId],
+  )
+  await pool.end()
+  const listed = async (line: string) => only(z.array(jobSummary), (await fencepost(`${line} --json`)).lines).length
+  expect(await listed('jobs list --queue many')).toBe(20)
+  expect(await listed('jobs list --queue many --limit 1001')).toBe(1001)
+  expect(await listed('jobs list --queue many --limit all')).toBe(1050)
+  expect(await fencepost('jobs list --limit 0')).toMatchObject({ code: 2, stderr: expect.stringContaining('or all') })
+  await submit('sample_count', {}, { delay_ms: 3_600_000, pipeline_id: pipelineId })
+  const aborted = only(pipeline, (await fencepost(`pipelines abort ${pipelineId} --json`)).lines)
+  expect(aborted.jobs).toHaveLength(1051)
 })
 
 describe('schedules', () => {

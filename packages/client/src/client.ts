@@ -5,7 +5,7 @@ import { each, pages } from './pages.ts'
 import { call, type CallOptions, type Connection, type RouteInput } from './request.ts'
 import type { AnswerOf, Route } from './route.ts'
 import { routes } from './routes.ts'
-import type { NewSchedule } from './schedule.ts'
+import type { NewSchedule, Schedule, SchedulesQuery } from './schedule.ts'
 import type { DrainLevel } from './service.ts'
 import type { NewToken } from './token.ts'
 import { waitFor, type WaitOptions } from './wait-for.ts'
@@ -105,6 +105,9 @@ function pagedCalls(connection: Connection) {
         pages(connection, routes.getPipeline, { params: { pipeline_id: pipelineId }, query }, more),
         ({ jobs }) => jobs,
       ),
+    /** All schedules, by name. */
+    eachSchedule: (query: SchedulesQuery = {}, more?: CallOptions): AsyncGenerator<Schedule, void> =>
+      each(pages(connection, routes.listSchedules, { query }, more), (page) => page),
     /** All events of a job that are there, oldest first. */
     eachEvent: (
       jobId: string,
@@ -122,7 +125,7 @@ function serviceCalls(ask: Ask) {
       ask(routes.getPipeline, { params: { pipeline_id: pipelineId }, query }, more),
     abortPipeline: (pipelineId: string, more?: CallOptions) =>
       ask(routes.abortPipeline, { params: { pipeline_id: pipelineId } }, more),
-    listSchedules: (more?: CallOptions) => ask(routes.listSchedules, {}, more),
+    listSchedules: (query: SchedulesQuery = {}, more?: CallOptions) => ask(routes.listSchedules, { query }, more),
     getSchedule: (name: string, more?: CallOptions) => ask(routes.getSchedule, { params: { name } }, more),
     /** Makes the schedule of this name, or changes it. */
     putSchedule: (name: string, body: NewSchedule, more?: CallOptions) =>

@@ -22,7 +22,7 @@ export {
 export type { CallOptions } from './request.ts'
 export { errorsOf, type AnswerOf, type BodyOf, type ParamsOf, type QueryOf, type Route } from './route.ts'
 export { routes, type RouteName, type Routes } from './routes.ts'
-export { catchUp, overlap, schedule, type NewSchedule, type Schedule } from './schedule.ts'
+export { catchUp, overlap, schedule, type NewSchedule, type Schedule, type SchedulesQuery } from './schedule.ts'
 export {
   drain,
   drainLevel,

@@ -3,7 +3,7 @@ import { eventsQuery, jobEvent } from './event.ts'
 import { explanation } from './explanation.ts'
 import { childrenQuery, job, jobSummary, listQuery, pipelineQuery, submission } from './job.ts'
 import type { Route } from './route.ts'
-import { newSchedule, schedule } from './schedule.ts'
+import { newSchedule, schedule, schedulesQuery } from './schedule.ts'
 import { drain, drainChange, health, operation, pipeline, readiness, worker } from './service.ts'
 import { createdToken, newToken, token } from './token.ts'
 
@@ -207,6 +207,7 @@ export const routes = {
     summary: 'The schedules, by name, with their next due times',
     tag: 'schedules',
     role: 'viewer',
+    query: schedulesQuery,
     status: 200,
     answer: z.array(schedule),
     errors: [],

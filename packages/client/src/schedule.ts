@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { id, key, queueName, timestamp } from './values.ts'
+import { id, key, queryInteger, queueName, timestamp } from './values.ts'
 
 export const catchUp = z
   .enum(['once', 'all', 'skip'])
@@ -49,3 +49,9 @@ export const schedule = z.object({
   updated_by: key.nullable(),
 })
 export type Schedule = z.output<typeof schedule>
+
+export const schedulesQuery = z.strictObject({
+  limit: queryInteger(1, 1000).optional().describe('At most so many; 100 if left out.'),
+  after: name.optional().describe('Only schedules behind this name: the last of the page before.'),
+})
+export type SchedulesQuery = z.output<typeof schedulesQuery>

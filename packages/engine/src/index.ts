@@ -45,7 +45,14 @@ export type { Job, JobStatus, JobSummary, ListedJob } from './read/job.ts'
 export type { JobPage, JobValue, ListOptions, PageOptions } from './read/list.ts'
 export { pipelineStatus, type Pipeline, type PipelinePage, type PipelineStatus } from './read/pipeline.ts'
 export { type ScheduleOptions } from './schedules/change.ts'
-export type { CatchUp, Overlap, Schedule, ScheduleOutcome } from './schedules/schedule.ts'
+export type {
+  CatchUp,
+  Overlap,
+  Schedule,
+  ScheduleOutcome,
+  SchedulePage,
+  SchedulePageOptions,
+} from './schedules/schedule.ts'
 export type { Schedules } from './schedules/schedules.ts'
 export type { SubmittedDue } from './schedules/submit-due.ts'
 export { version } from './version.ts'

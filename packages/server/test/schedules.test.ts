@@ -23,6 +23,23 @@ test('a schedule is made, shown, paused, resumed and removed', async () => {
   expect(await client.listSchedules()).toEqual([])
 })
 
+test('schedules are listed in pages, by number and by size', async () => {
+  const names = Array.from({ length: 7 }, (_, nth) => `s${nth}`)
+  for (const name of names) await on.client.putSchedule(name, { ...hourly, payload: { text: 'x'.repeat(600_000) } })
+  const pages: string[][] = []
+  let after: string | null = null
+  do {
+    const answer = await on.http('GET', `/schedules?limit=4${after === null ? '' : `&after=${after}`}`)
+    pages.push((answer.json as { name: string }[]).map(({ name }) => name))
+    after = answer.headers.get('next-after')
+  } while (after !== null)
+  expect(pages).toEqual([names.slice(0, 3), names.slice(3, 6), names.slice(6)]) // of two megabytes each
+  expect((await on.client.listSchedules({ limit: 2, after: 's1' })).map(({ name }) => name)).toEqual(['s2', 's3'])
+  const all: string[] = []
+  for await (const { name } of on.client.eachSchedule({ limit: 2 })) all.push(name)
+  expect(all).toEqual(names)
+})
+
 test('the job that it submits is named with its due time', async () => {
   const { next_times: times } = await on.client.putSchedule('nightly', hourly)
   await on.bed.advance(3_600_000)

@@ -4,6 +4,7 @@ import { clientSettings, connect } from '../connection.ts'
 import type { Exit } from '../exit-codes.ts'
 import { plainLines } from '../output/plain.ts'
 import { describeEvent, describeJob, describeJobs, statusWord } from './describe.ts'
+import { limitOption, pageLimit, readLimit, upTo } from './limit.ts'
 import { watchJob } from './watch.ts'
 
 const jobId = { job_id: { description: 'The id of the job: 32 hexadecimal digits.' } } as const
@@ -19,13 +20,15 @@ export const listJobs = command({
     pipeline: { kind: 'text', placeholder: 'pipeline_id', description: 'Only jobs of this pipeline.' },
     lockKey: { kind: 'text', placeholder: 'key', description: 'Only jobs with this lock.' },
     tag: { kind: 'text', placeholder: 'tag', description: 'Only jobs with this tag.' },
-    limit: { kind: 'integer', placeholder: 'number', description: 'At most so many.', min: 1, max: 1000, default: 20 },
+    limit: limitOption,
     after: { kind: 'text', placeholder: 'job_id', description: 'Only jobs submitted before this one: the next page.' },
   },
   settings: clientSettings,
   async run({ options, settings, output }) {
-    const { lockKey, ...query } = options
-    const jobs = await connect(settings).listJobs({ ...query, lock_key: lockKey })
+    const { lockKey, limit: text, ...query } = options
+    const limit = readLimit(text)
+    const found = connect(settings).eachJob({ ...query, limit: pageLimit(limit), lock_key: lockKey })
+    const jobs = await upTo(limit, found)
     output.answer(jobs, () => describeJobs(jobs, output))
   },
 })
@@ -144,12 +147,14 @@ export const jobChildren = command({
   arguments: jobId,
   options: {
     status: { kind: 'text', choices: jobStatus.options, description: 'Only children in this state.' },
-    limit: { kind: 'integer', placeholder: 'number', description: 'At most so many.', min: 1, max: 1000, default: 20 },
+    limit: limitOption,
     after: { kind: 'text', placeholder: 'job_id', description: 'Only jobs submitted before this one: the next page.' },
   },
   settings: clientSettings,
   async run({ args, options, settings, output }) {
-    const jobs = await connect(settings).jobChildren(args.job_id, options)
+    const limit = readLimit(options.limit)
+    const found = connect(settings).eachChild(args.job_id, { ...options, limit: pageLimit(limit) })
+    const jobs = await upTo(limit, found)
     output.answer(jobs, () => describeJobs(jobs, output))
   },
 })

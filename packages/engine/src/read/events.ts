@@ -5,7 +5,7 @@ import { raw, sql } from '../database/sql.ts'
 import { FencepostError } from '../errors.ts'
 import type { Json } from '../json.ts'
 import { descendantsOf } from './descendants.ts'
-import { withinBytes } from './within-bytes.ts'
+import { withinBytes } from '../database/within-bytes.ts'
 
 /** A line in a job's history. */
 export interface JobEvent {

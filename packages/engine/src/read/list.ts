@@ -15,7 +15,7 @@ import {
   type JobStatus,
   type ListedJob,
 } from './job.ts'
-import { withinBytes } from './within-bytes.ts'
+import { withinBytes } from '../database/within-bytes.ts'
 
 export interface ListOptions {
   status?: JobStatus

@@ -1,6 +1,8 @@
+import { checkInteger } from '../check.ts'
 import type { Db } from '../database/database.ts'
 import { sql, type Sql } from '../database/sql.ts'
 import type { Json } from '../json.ts'
+import { withinBytes } from '../database/within-bytes.ts'
 import { nextTime, type Rule } from './times.ts'
 
 /** What to do about due times that nobody was there for: submit once for all of them, for each, or for none. */
@@ -77,6 +79,44 @@ export async function listSchedules(db: Db, name?: string): Promise<Schedule[]> 
          where ${name ?? null}::text is null or name = ${name ?? null} order by name`,
   )
   return rows.map(scheduleFromRow)
+}
+
+export interface SchedulePageOptions {
+  /** Only schedules behind this name. */
+  after?: string | undefined
+  /** 100 if left out. */
+  limit?: number | undefined
+  /** How large their payloads may be together, as JSON; one is listed however large it is. */
+  maxBytes: number
+}
+
+/** Some of the schedules, by name. */
+export interface SchedulePage {
+  schedules: Schedule[]
+  /** True when there are more behind the last one. */
+  more: boolean
+}
+
+const pageLimits = { default: 100, max: 1000 }
+
+export async function listSchedulePage(db: Db, options: SchedulePageOptions): Promise<SchedulePage> {
+  const limit = checkInteger(options.limit ?? pageLimits.default, 'limit', 1, pageLimits.max)
+  // One more than is wanted tells whether there are more.
+  const rows = sql`
+    select *, pg_column_size(payload) as stored_bytes from ${db.t.schedules}
+     where name > ${options.after ?? ''} order by name limit ${limit + 1}`
+  const found = await db.query<ScheduleRow & { listed: number }>(
+    'schedules.page',
+    withinBytes({
+      rows,
+      columns: scheduleColumns,
+      writtenBytes: sql`octet_length(payload::text)`,
+      order: sql`name`,
+      maxBytes: options.maxBytes,
+    }),
+  )
+  const schedules = found.slice(0, limit).map(scheduleFromRow)
+  return { schedules, more: (found[0]?.listed ?? 0) > schedules.length }
 }
 
 export function scheduleFromRow(row: ScheduleRow): Schedule {

@@ -2,7 +2,13 @@ import { checkKey } from '../check.ts'
 import type { Context } from '../context.ts'
 import { findOperation, type Operation } from '../operation.ts'
 import { deleteSchedule, isScheduleName, pauseSchedule, putSchedule, type ScheduleOptions } from './change.ts'
-import { listSchedules, type Schedule } from './schedule.ts'
+import {
+  listSchedulePage,
+  listSchedules,
+  type Schedule,
+  type SchedulePage,
+  type SchedulePageOptions,
+} from './schedule.ts'
 import { submitDue, type SubmittedDue } from './submit-due.ts'
 
 /** The schedules of one engine's schema. Workers that have the operation of a schedule submit its jobs. */
@@ -33,6 +39,11 @@ export class Schedules {
   /** All of them, by name. */
   async list(): Promise<Schedule[]> {
     return listSchedules(this.#context.database)
+  }
+
+  /** A page of them, by name, bounded in number and in bytes. */
+  async page(options: SchedulePageOptions): Promise<SchedulePage> {
+    return listSchedulePage(this.#context.database, options)
   }
 
   async get(name: string): Promise<Schedule | undefined> {

@@ -62,11 +62,22 @@ export async function eventPage(
   jsonOf: (event: Awaited<ReturnType<Engine['eventPage']>>['events'][number]) => unknown,
 ): Promise<PageText> {
   const { events, more } = await engine.eventPage(jobId, { ...options, maxBytes })
+  return pageOf(events, more, maxBytes, { jsonOf, idOf: ({ id }) => id })
+}
+
+/** A page of what has already been read within a bound. */
+export function pageOf<Item>(
+  items: readonly Item[],
+  more: boolean,
+  maxBytes: number,
+  shown: { jsonOf: (item: Item) => unknown; idOf: (item: Item) => string },
+): PageText {
   const text = new BoundedItems(maxBytes)
-  for (const event of events) {
-    if (!text.add(JSON.stringify(jsonOf(event)))) return text.page(true, events[text.length - 1]?.id)
+  const idAt = (nth: number) => (items[nth] === undefined ? undefined : shown.idOf(items[nth]))
+  for (const item of items) {
+    if (!text.add(JSON.stringify(shown.jsonOf(item)))) return text.page(true, idAt(text.length - 1))
   }
-  return text.page(more, events.at(-1)?.id)
+  return text.page(more, idAt(items.length - 1))
 }
 
 /** Items of a JSON array, as many as fit into so many bytes; the first in any case. */

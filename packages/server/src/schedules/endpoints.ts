@@ -1,12 +1,24 @@
 import { routes, type NewSchedule, type Schedule as ScheduleAnswer } from '@fencepost/client'
 import type { Engine, Schedule, ScheduleOptions } from '@fencepost/engine'
-import { endpoint, type Endpoint } from '../endpoint.ts'
+import { callerKey, endpoint, type Endpoint } from '../endpoint.ts'
 import { ApiError } from '../error.ts'
+import { pageOf } from '../jobs/page.ts'
+import { Turns } from '../turns.ts'
+
+const listedAtOnce = 4
 
 /** Jobs that are submitted at set times. */
-export function scheduleEndpoints({ schedules }: Engine): readonly Endpoint[] {
+export function scheduleEndpoints(
+  { schedules }: Engine,
+  { maxAnswerBytes: maxBytes }: { maxAnswerBytes: number },
+): readonly Endpoint[] {
+  const turns = new Turns(listedAtOnce)
   return [
-    endpoint(routes.listSchedules, async () => ({ body: (await schedules.list()).map(scheduleJson) })),
+    endpoint(routes.listSchedules, async ({ query, ...call }) => {
+      const { schedules: found, more } = await turns.take(callerKey(call), () => schedules.page({ ...query, maxBytes }))
+      const { items, headers } = pageOf(found, more, maxBytes, { jsonOf: scheduleJson, idOf: ({ name }) => name })
+      return { json: `[${items.join(',')}]`, headers }
+    }),
     endpoint(routes.getSchedule, async ({ params }) => ({
       body: found(params.name, await schedules.get(params.name)),
     })),

@@ -1,4 +1,4 @@
-import { sql, type Sql } from '../database/sql.ts'
+import { sql, type Sql } from './sql.ts'
 
 /** The rows to choose from, and how their size is counted. */
 export interface Sized {
