@@ -6,11 +6,13 @@ import { mutants as ofLocks } from './lock-mutants.ts'
 import { mutants as ofServer } from './server-mutants.ts'
 import { mutants as ofStorage } from './storage-mutants.ts'
 import { mutants as ofSweep } from './sweep-mutants.ts'
+import { mutants as ofTimeLimits } from './time-limit-mutants.ts'
 import { mutants as ofWorker } from './worker-mutants.ts'
 
 export const mutants = [
   ...ofEngine,
   ...ofSweep,
+  ...ofTimeLimits,
   ...ofWorker,
   ...ofLocks,
   ...ofServer,

@@ -10,6 +10,7 @@ const reason = z.discriminatedUnion('reason', [
   z.object({ reason: z.literal('waiting_for_children'), ended: count, total: count }),
   z.object({ reason: z.literal('drained') }),
   z.object({ reason: z.literal('not_due'), until: timestamp }),
+  z.object({ reason: z.literal('start_by_passed'), at: timestamp }),
   z.object({
     reason: z.literal('lock_held'),
     lock_key: z.string(),

@@ -42,6 +42,8 @@ export const job = z.looseObject({
   tags: z.array(z.string()),
   run_again_of: id.nullable().describe('The job that this one runs again.'),
   run_again_as: id.nullable().describe('The newest job that runs this one again.'),
+  timeout_ms: count.nullable().describe('How long an attempt may take; null for as long as it needs.'),
+  start_by: timestamp.nullable().describe('When it fails unless it has started.'),
   attempt_id: id.nullable(),
   locked_by: z.string().nullable().describe('The worker that has it, or had it last.'),
   locked_at: timestamp.nullable(),
@@ -60,6 +62,8 @@ export type JobSummary = z.output<typeof jobSummary>
 
 const integer = z.int().min(-2_147_483_648).max(2_147_483_647)
 
+const milliseconds = z.int().min(1).max(2_147_483_647)
+
 /** What a job is submitted with. */
 export const submission = z
   .strictObject({
@@ -68,6 +72,9 @@ export const submission = z
     run_after: timeInput.optional().describe('Not before this time.'),
     delay_ms: z.int().min(0).max(2_147_483_647).optional().describe('Not before so many milliseconds from now.'),
     max_attempts: z.int().min(1).max(2_147_483_647).optional(),
+    timeout_ms: milliseconds.optional().describe('How long each attempt may take; as the operation says if left out.'),
+    start_by: timeInput.optional().describe('Fails unless it has started by this time.'),
+    start_within_ms: milliseconds.optional().describe('Fails unless it has started so many milliseconds from now.'),
     queue: queueName.optional(),
     lock_key: key.optional().describe('Only where the operation has keys: caller and makes none itself.'),
     slot_key: key.optional().describe('Likewise.'),
@@ -82,6 +89,10 @@ export const submission = z
   .refine(({ run_after: at, delay_ms: ms }) => at === undefined || ms === undefined, {
     path: ['delay_ms'],
     message: 'give run_after or delay_ms, not both',
+  })
+  .refine(({ start_by: at, start_within_ms: ms }) => at === undefined || ms === undefined, {
+    path: ['start_within_ms'],
+    message: 'give start_by or start_within_ms, not both',
   })
 export type Submission = z.input<typeof submission>
 

@@ -29,6 +29,7 @@ export const operation = z.object({
   queue: z.string(),
   max_attempts: count,
   lease_ms: count,
+  timeout_ms: count.nullable().describe('How long an attempt may take; null for as long as it needs.'),
   isolation: z.enum(['none', 'process']),
   keys: z.enum(['operation', 'caller']).describe('Whether submissions may give lock, slot and dedup keys.'),
   payload_schema: z

@@ -243,7 +243,7 @@ export class Engine {
       let nth = 0
       for (const { attempt, outcome } of settlements) {
         if (answers[nth]?.settled) this.#context.telemetry.settled(attempt.claimed.operation, outcome.kind)
-        else await attempt.letGo()
+        else if (!(outcome.kind === 'timed_out' && outcome.handlerRuns)) await attempt.letGo()
         nth += 1
       }
       return answers

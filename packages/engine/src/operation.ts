@@ -24,7 +24,7 @@ interface SchemaIssue {
 export interface Run<Payload> {
   payload: Payload
   attempt: Attempt
-  /** Fires when the attempt should stop: its fence is lost, its job cancelled, or its worker is going away. */
+  /** Fires when the attempt should stop: its fence is lost, its job cancelled, its time is over, or its worker is going away. */
   signal: AbortSignal
 }
 
@@ -53,6 +53,8 @@ export interface OperationOptions<Input, Payload> {
   /** What becomes of a job while another holds its lock: refused, or pending until its turn comes. */
   onLocked?: OnLocked
   maxAttempts?: number
+  /** How long an attempt may take, from its claim on, before its handler is stopped and its job fails. */
+  timeoutMs?: number
   /** How long an attempt may be silent before it is taken for dead. */
   leaseMs?: number
   retry?: Partial<RetryPolicy>
@@ -79,6 +81,7 @@ export interface Operation<Input = unknown> {
   readonly keys: 'operation' | 'caller'
   readonly onLocked: OnLocked
   readonly maxAttempts: number
+  readonly timeoutMs: number | undefined
   readonly leaseMs: number
   readonly retry: RetryPolicy
   readonly onShutdown: 'release' | 'fail'
@@ -125,6 +128,7 @@ export function operation<Input, Payload>(name: string, options: OperationOption
     keys: checkKeys(name, options.keys ?? operationDefaults.keys),
     onLocked: checkOnLocked(options.onLocked ?? operationDefaults.onLocked, name),
     maxAttempts: checkInteger(options.maxAttempts ?? operationDefaults.maxAttempts, `maxAttempts of ${name}`, 1),
+    timeoutMs: options.timeoutMs === undefined ? undefined : checkInteger(options.timeoutMs, `timeoutMs of ${name}`, 1),
     leaseMs: checkInteger(options.leaseMs ?? operationDefaults.leaseMs, `leaseMs of ${name}`, minLeaseMs),
     retry: {
       firstDelayMs: checkInteger(

@@ -279,6 +279,8 @@ async function everyEvent({ engine, advance }: Bed): Promise<void> {
   await engine.complete(holder)
   await engine.cancel(await submitted(engine.submit(work, {})))
 
+  await engine.settle(await start({ timeoutMs: 1 }), { kind: 'timed_out', handlerRuns: false })
+  await submitted(engine.submit(work, {}, { startWithinMs: 1 }))
   const [stuck, stuckToo] = [await start(), await start()]
   await start({ maxAttempts: 1 })
   await start()

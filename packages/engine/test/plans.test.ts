@@ -204,7 +204,7 @@ describe(`with ${rows} pending, ${rows} future and ${rows} finished jobs`, () =>
     const root = await plan(surveyStatement(db, ['default', 'later', 'slot', 'strange', 'empty'], ['work']))
     expect(root['Actual Rows']).toBe(6) // two of them say whether a lease has passed, and a schedule is due
     expect(blocks(root)).toBeLessThan(200)
-    expect(reads(root, 'live_jobs').every((one) => /live_jobs_(claim|lease)/.test(one))).toBe(true)
+    expect(reads(root, 'live_jobs').every((one) => /live_jobs_(claim|lease|start_by)/.test(one))).toBe(true)
   })
 
   test('settling finds its jobs by their ids alone', async () => {

@@ -126,6 +126,7 @@ function operationJson(operation: Operation) {
     queue: operation.queue,
     max_attempts: operation.maxAttempts,
     lease_ms: operation.leaseMs,
+    timeout_ms: operation.timeoutMs ?? null,
     isolation: operation.isolation,
     keys: operation.keys,
     payload_schema: payloadSchema(operation),

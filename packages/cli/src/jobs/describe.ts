@@ -64,6 +64,8 @@ export function describeJob(job: Job, output: Output): string {
     ['Lease until', job.lease_until === null ? undefined : timeWord(job.lease_until)],
     ['Submitted', `${timeWord(job.submitted_at)}${job.submitted_by === null ? '' : ` by ${plain(job.submitted_by)}`}`],
     ['Not before', job.status === 'pending' ? timeWord(job.run_after) : undefined],
+    ['To start by', job.start_by === null || job.started_at !== null ? undefined : timeWord(job.start_by)],
+    ['Timeout', job.timeout_ms === null ? undefined : `${job.timeout_ms} ms`],
     ['Started', job.started_at === null ? undefined : timeWord(job.started_at)],
     ['Ended', job.completed_at === null ? undefined : timeWord(job.completed_at)],
   ])

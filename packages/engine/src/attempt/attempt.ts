@@ -23,7 +23,8 @@ export type Written = { written: true } | { written: false; why: 'fence_lost' }
 export type FenceHeld = { held: true } | { held: false; why: 'fence_lost' }
 
 /** Why an attempt's signal fired. */
-export type AbortReason = 'fence_lost' | 'cancelled' | 'shutdown' | 'database_unreachable' | 'unhandled_rejection'
+export type AbortReason =
+  'fence_lost' | 'cancelled' | 'shutdown' | 'database_unreachable' | 'unhandled_rejection' | 'timed_out'
 
 const noLinks: readonly Link[] = []
 

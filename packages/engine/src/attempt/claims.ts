@@ -81,8 +81,8 @@ export class Claims {
   async #sweptSomething(): Promise<boolean> {
     const swept = await this.#sweep()
     if (swept === undefined) return false
-    const { expired, failed, closed, freedLocks, handedLocks } = swept
-    return [expired, failed, closed, freedLocks, handedLocks].some(({ length }) => length > 0)
+    const { expired, failed, timedOut, closed, freedLocks, handedLocks } = swept
+    return [expired, failed, timedOut, closed, freedLocks, handedLocks].some(({ length }) => length > 0)
   }
 
   #claimer(options: EngineClaimOptions): Pick<ClaimOptions, 'leases' | 'workerId'> {

@@ -8,6 +8,7 @@ import { backoffMs, retry, type Retry } from '../lifecycle/retry.ts'
 import { retryLater, type Postponement } from '../lifecycle/retry-later.ts'
 import type { Submission } from '../lifecycle/submission.ts'
 import { isKeyed } from '../lifecycle/submit.ts'
+import { timeOut, type TimeOut } from '../lifecycle/time-out.ts'
 import { operationDefaults } from '../operation.ts'
 import { afterwards } from './afterwards.ts'
 import type { ErrorDetails } from './error-details.ts'
@@ -49,6 +50,8 @@ export type Outcome =
     }
   | { kind: 'retry_later'; reason: string; delaySeconds: number }
   | { kind: 'released'; reason: string }
+  /** It took longer than its timeout. While the handler runs, its lock and slot stay closed. */
+  | { kind: 'timed_out'; handlerRuns: boolean }
   | { kind: 'deferred'; children: readonly Submission[]; failAt: number; result: string }
 
 export type Failed = Extract<Outcome, { kind: 'failed' }>
@@ -101,6 +104,7 @@ class Batch {
   readonly #retries = new Kind<Retry>()
   readonly #postponements = new Kind<Postponement>()
   readonly #releases = new Kind<Release>()
+  readonly #timeOuts = new Kind<TimeOut>()
   readonly #alone: (() => Promise<Iterable<string>>)[] = []
   readonly #parents = new Set<string>()
 
@@ -119,6 +123,9 @@ class Batch {
         return this.#postponements.add(claimed, { ...settling, ...outcome })
       case 'released':
         return this.#releases.add(claimed, { ...settling, reason: outcome.reason })
+      case 'timed_out':
+        this.#ends(claimed)
+        return this.#timeOuts.add(claimed, { ...settling, handlerRuns: outcome.handlerRuns })
       case 'deferred':
         if (outcome.children.length > 0) this.#alone.push(() => this.#defer(claimed, outcome))
         else this.#addCompletion(claimed, { ...outcome, kind: 'completed', steps: [], chain: [] })
@@ -135,6 +142,7 @@ class Batch {
       this.#together('retry', this.#retries, retry),
       this.#together('retry_later', this.#postponements, retryLater),
       this.#together('release', this.#releases, release),
+      this.#together('fail', this.#timeOuts, timeOut),
     ])
     const lost = await this.#rejected(together.flatMap((kind) => (kind.status === 'fulfilled' ? kind.value : [])))
     // What takes locks comes after what frees them.

@@ -82,12 +82,12 @@ async function insertFailed(
     with failed as (
       insert into ${t.finishedJobs} (job_id, operation, queue, payload, status, priority, run_after, attempts,
                                      max_attempts, lock_key, slot_key, dedup_key, pipeline_id, error, error_code,
-                                     submitted_at, submitted_by, completed_at, submitted_event_id, tags)
+                                     submitted_at, submitted_by, completed_at, submitted_event_id, tags, timeout_ms)
       values (${t.newJobId}(${t.now}, 1), ${submission.operation}, ${submission.queue}, ${submission.payload}::jsonb,
               'failed', ${submission.priority}, ${t.now}, 0, ${submission.maxAttempts}, ${submission.lockKey ?? null},
               ${submission.slotKey ?? null}, ${submission.dedupKey ?? null}, ${submission.pipelineId ?? pipelineId},
               ${error}, 'lock_conflict', ${t.now}, ${submission.by ?? null}, ${t.now}, ${t.nextEventId},
-              ${submission.tags ?? null}::text[])
+              ${submission.tags ?? null}::text[], ${submission.timeoutMs ?? null}::integer)
       returning job_id
     )
     insert into ${t.storedEvents} (job_id, ts, level, event, message, fields)

@@ -15,7 +15,7 @@ import {
   type OfQueue,
   type PlainRow,
 } from './claim.ts'
-import { pending } from './due-jobs.ts'
+import { isDue, pending } from './due-jobs.ts'
 
 /*
  * claim, the short way: pending → running for jobs without slot, lock or dedup key, of the queue's most urgent priority.
@@ -98,15 +98,15 @@ const claimingPlain = form<Relations, Claimer & OfQueue & Place>((t, blanks, ask
     : sql`job.priority = (select priority from urgent)`
   // Done once, before the first row is looked for.
   const hurry = durable ? sql`` : sql`and (select set_config('synchronous_commit', 'off', true)) = 'off'`
-  const isDue = sql`${pending(blanks.queue, 'plain')} and ${order} and job.run_after <= ${t.now}`
-  const due = operations === 'one' ? dueOfOne(t, blanks, isDue) : dueOfSeveral(t, blanks, isDue)
+  const wanted = sql`${pending(blanks.queue, 'plain')} and ${order} and ${isDue(t)}`
+  const due = operations === 'one' ? dueOfOne(t, blanks, wanted) : dueOfSeveral(t, blanks, wanted)
   return sql`
     with ${continues ? sql`` : sql`urgent as materialized (${mostUrgent(t, blanks)}),`}
     due as (${due(sql`${claimsAllowed(t)} ${hurry}`)})
     update ${t.liveJobs} set ${running(t, blanks)}
      where ctid = any(array(select place from due where plain))
     returning job_id, operation, payload, priority, attempts, max_attempts, ${waitedMs} as waited_ms, parent_job_id,
-              pipeline_id, date_part('epoch', run_after) as run_after`
+              pipeline_id, timeout_ms, date_part('epoch', run_after) as run_after`
 })
 
 type Due = (allowed: Sql) => Sql
@@ -114,18 +114,18 @@ type Due = (allowed: Sql) => Sql
 const place = sql`
   job.ctid as place, job.lock_key is null and job.dedup_key is null and job.max_attempts > 1 as plain`
 
-function dueOfOne(t: Relations, blanks: Blanks<Claimer & OfQueue>, isDue: Sql): Due {
+function dueOfOne(t: Relations, blanks: Blanks<Claimer & OfQueue>, wanted: Sql): Due {
   return (allowed) => sql`
       select ${place}
         from ${t.liveJobs} job
-       where ${isDue} and job.operation = (${blanks.operations}::text[])[1] and ${allowed}
+       where ${wanted} and job.operation = (${blanks.operations}::text[])[1] and ${allowed}
        order by job.run_after, job.job_id
        limit ${blanks.limit}::integer
          for update of job skip locked`
 }
 
 // The first jobs of each operation are read, to see how many of the first of all are of which; so many of it are locked.
-function dueOfSeveral(t: Relations, { operations, limit }: Blanks<Claimer & OfQueue>, isDue: Sql): Due {
+function dueOfSeveral(t: Relations, { operations, limit }: Blanks<Claimer & OfQueue>, due: Sql): Due {
   return (allowed) => sql`
       select locked.*
         from (select operation, count(*) as share
@@ -134,7 +134,7 @@ function dueOfSeveral(t: Relations, { operations, limit }: Blanks<Claimer & OfQu
                        cross join lateral (
                          select job.operation, job.run_after, job.job_id
                            from ${t.liveJobs} job
-                          where ${isDue} and job.operation = wanted.operation
+                          where ${due} and job.operation = wanted.operation
                           order by job.run_after, job.job_id
                           limit ${limit}::integer
                        ) first
@@ -144,7 +144,7 @@ function dueOfSeveral(t: Relations, { operations, limit }: Blanks<Claimer & OfQu
        cross join lateral (
          select ${place}
            from ${t.liveJobs} job
-          where ${isDue} and job.operation = chosen.operation and ${allowed}
+          where ${due} and job.operation = chosen.operation and ${allowed}
           order by job.run_after, job.job_id
           limit chosen.share
             for update of job skip locked

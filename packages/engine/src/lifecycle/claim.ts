@@ -3,7 +3,7 @@ import type { Db } from '../database/database.ts'
 import type { Relations } from '../database/relations.ts'
 import { form, sql, type Blanks, type Sql } from '../database/sql.ts'
 import type { Json } from '../json.ts'
-import { dueColumns, dueOfQueue, nothingInTheWay } from './due-jobs.ts'
+import { dueColumns, dueOfQueue, isDue, nothingInTheWay } from './due-jobs.ts'
 
 /*
  * claim: pending → running, under a fence drawn for this claim alone.
@@ -26,6 +26,8 @@ export interface Claimed {
   maxAttempts: number
   workerId: string
   leaseMs: number
+  /** How long the attempt may take, from its claim on. */
+  timeoutMs: number | undefined
   /** How long it had been due when it was claimed. */
   waitedMs: number
   lockKey: string | undefined
@@ -49,6 +51,7 @@ export interface PlainRow {
   priority: number
   attempts: number
   max_attempts: number
+  timeout_ms: number | null
   waited_ms: number
   parent_job_id: string | null
   pipeline_id: string | null
@@ -143,7 +146,7 @@ function claiming(t: Relations, claimer: Blanks<Claimer>, due: Sql): Sql {
        where ctid = any(array(select place from due where slot_key is null
                               union all select place from due join entered using (job_id)))
       returning job_id, attempt_id, operation, queue, payload, priority, run_after, attempts, max_attempts, locked_at,
-                lease_until, lock_key, slot_key, parent_job_id, pipeline_id
+                lease_until, lock_key, slot_key, parent_job_id, pipeline_id, timeout_ms
     ),
     locked as (
       update ${t.resourceLocks} held set attempt_id = claimed.attempt_id, expires_at = claimed.lease_until
@@ -151,7 +154,7 @@ function claiming(t: Relations, claimer: Blanks<Claimer>, due: Sql): Sql {
        where held.lock_key = claimed.lock_key and held.job_id = claimed.job_id
     )
     select job_id, attempt_id, operation, queue, payload, priority, attempts, max_attempts,
-           ${waitedMs} as waited_ms, lock_key, slot_key, parent_job_id, pipeline_id
+           ${waitedMs} as waited_ms, lock_key, slot_key, parent_job_id, pipeline_id, timeout_ms
       from claimed
      order by claimed.priority, claimed.run_after, claimed.job_id`
 }
@@ -183,7 +186,7 @@ function dueByIds(t: Relations, { jobIds, operations }: Blanks<Claimer & { jobId
     due as (
       select ${dueColumns}
         from ${t.liveJobs} job
-       where job.job_id = any(${jobIds}::uuid[]) and job.status = 'pending' and job.run_after <= ${t.now}
+       where job.job_id = any(${jobIds}::uuid[]) and job.status = 'pending' and ${isDue(t)}
          and job.operation = any(${operations}::text[])
          and ${nothingInTheWay(t)} and ${claimsAllowed(t)}
        order by job.priority, job.run_after, job.job_id
@@ -212,6 +215,7 @@ export function claimedFromRow(
     maxAttempts: row.max_attempts,
     workerId,
     leaseMs: leases[row.operation] as number, // claimed only what is in leases
+    timeoutMs: row.timeout_ms ?? undefined,
     waitedMs: row.waited_ms,
     lockKey: row.lock_key ?? undefined,
     slotKey: row.slot_key ?? undefined,

@@ -1,5 +1,6 @@
 import type { Relations } from '../database/relations.ts'
 import { sql, type Blanks, type Sql } from '../database/sql.ts'
+import { mayStart } from './start-by.ts'
 
 /*
  * Which due jobs of a queue a claim takes: the first `limit` in the order (priority, run_after, submission), read from
@@ -55,7 +56,7 @@ export function dueOfQueue(t: Relations, wanted: Blanks<Wanted>, allowed: Sql): 
          select ${dueColumns}
            from ${t.liveJobs} job
           where ${pending(wanted.queue, 'plain')} and job.operation = plain.operation and job.priority = plain.priority
-            and job.run_after <= ${t.now} and ${lockIsFree(t)}
+            and ${isDue(t)} and ${lockIsFree(t)}
           order by job.run_after, job.job_id
           limit plain.share
             for update of job skip locked
@@ -92,7 +93,7 @@ function plainCandidates(t: Relations, wanted: Blanks<Wanted>): Sql {
        select ${dueColumns}
          from ${t.liveJobs} job
         where ${pending(wanted.queue, 'plain')} and job.operation = wanted.operation and job.priority = heads.priority
-          and job.run_after <= ${t.now} and ${lockIsFree(t)}
+          and ${isDue(t)} and ${lockIsFree(t)}
         order by job.run_after, job.job_id
         limit ${wanted.limit}::integer
      ) job`
@@ -107,7 +108,7 @@ function slottedCandidates(t: Relations, wanted: Blanks<Wanted>): Sql {
          select ${dueColumns}, job.lock_key
            from ${t.liveJobs} job
           where ${pending(wanted.queue, 'slotted')} and job.operation = wanted.operation and job.priority = heads.priority
-            and job.run_after <= ${t.now}
+            and ${isDue(t)}
           order by job.run_after, job.job_id
           limit ${wanted.limit}::integer
        ),
@@ -135,7 +136,7 @@ function slottedCandidates(t: Relations, wanted: Blanks<Wanted>): Sql {
             select ${dueColumns}, job.lock_key
               from ${t.liveJobs} job
              where ${pending(wanted.queue, 'by slot')} and job.operation = wanted.operation
-               and job.priority = heads.priority and job.slot_key = slot_names.slot_key and job.run_after <= ${t.now}
+               and job.priority = heads.priority and job.slot_key = slot_names.slot_key and ${isDue(t)}
              order by job.run_after, job.job_id
              limit 1
           ) job
@@ -161,6 +162,11 @@ export function pending(queue: unknown, kind: Kind): Sql {
 /** The same of all queues. */
 export function pendingOf(kind: Kind): Sql {
   return sql`job.status = 'pending' and ${kinds[kind]}`
+}
+
+/** True for a job whose time has come, and has not passed. */
+export function isDue(t: Relations): Sql {
+  return sql`job.run_after <= ${t.now} and ${mayStart(t)}`
 }
 
 /** True for a job that only has to be due: it waits for no other job and no other worker. */

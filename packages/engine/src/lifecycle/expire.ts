@@ -3,6 +3,7 @@ import { liveJobColumns } from '../database/live-job-columns.ts'
 import type { Relations } from '../database/relations.ts'
 import { sql, type Sql } from '../database/sql.ts'
 import { finishEnded, freeEnded, rememberStart } from './finish.ts'
+import { isOverdue } from './overdue.ts'
 import { letGoOfEnded, requeueEnded } from './requeue.ts'
 
 /*
@@ -42,7 +43,8 @@ export async function expireToPending(db: Db, batch: number): Promise<ExpiredRow
     with ${turnOf(t)},
     ended as (
       select ${liveJobColumns} from ${t.liveJobs}
-       where status = 'running' and lease_until <= ${t.now} and attempts < max_attempts and (select mine from turn)
+       where status = 'running' and lease_until <= ${t.now} and attempts < max_attempts
+         and (${isOverdue}) is not true and (select mine from turn)
        order by lease_until limit ${batch}
          for update skip locked
     ),
@@ -65,7 +67,8 @@ export async function expireToFailed(db: Db, batch: number): Promise<ExpiredRow[
     with ${turnOf(t)},
     ended as (
       select ${liveJobColumns} from ${t.liveJobs}
-       where status = 'running' and lease_until <= ${t.now} and attempts >= max_attempts and (select mine from turn)
+       where status = 'running' and lease_until <= ${t.now} and attempts >= max_attempts
+         and (${isOverdue}) is not true and (select mine from turn)
        order by lease_until limit ${batch}
          for update skip locked
     ),

@@ -38,6 +38,9 @@ function linkJson(link: Submission): string {
     pipeline_id: pipelineId,
     submitted_by: by,
     tags,
+    timeout_ms: link.timeoutMs,
+    start_by: link.startBy,
+    start_within_ms: link.startWithinMs,
   }
   return `{"payload":${payload},${JSON.stringify(row).slice(1)}`
 }
@@ -54,17 +57,20 @@ export function chainEnded(t: Relations, links: unknown): Sql {
                  rows from (
                    jsonb_to_recordset(${links}::jsonb -> ended.attempt_id::text) as (
                      payload jsonb, operation text, queue text, priority integer, run_after timestamptz,
-                     delay_ms integer, max_attempts integer, slot_key text, pipeline_id uuid, submitted_by text, tags text)
+                     delay_ms integer, max_attempts integer, slot_key text, pipeline_id uuid, submitted_by text, tags text,
+                     timeout_ms integer, start_by timestamptz, start_within_ms integer)
                  ) with ordinality link (payload, operation, queue, priority, run_after, delay_ms, max_attempts,
-                                         slot_key, pipeline_id, submitted_by, tags, place)
+                                         slot_key, pipeline_id, submitted_by, tags, timeout_ms, start_by,
+                                         start_within_ms, place)
         ) wanted
     ),
     chained as (
       insert into ${t.liveJobs} (job_id, operation, queue, payload, priority, run_after, max_attempts, slot_key,
-                                 pipeline_id, submitted_at, submitted_by, tags)
+                                 pipeline_id, submitted_at, submitted_by, tags, timeout_ms, start_by)
       select job_id, operation, queue, coalesce(payload, 'null'), priority,
              coalesce(run_after, ${t.now} + delay_ms * interval '1 millisecond'), max_attempts, slot_key,
-             coalesce(pipeline_id, pipeline), ${t.now}, submitted_by, tags::text[]
+             coalesce(pipeline_id, pipeline), ${t.now}, submitted_by, tags::text[], timeout_ms,
+             coalesce(start_by, ${t.now} + start_within_ms * interval '1 millisecond')
         from linked
     ),
     told as (

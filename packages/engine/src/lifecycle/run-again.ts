@@ -8,8 +8,8 @@ import { insertSubmissions, type Submitted } from './submit.ts'
  * run again: a failed or cancelled job is submitted anew, as a job of its own that names it. The old one stays what it
  * is: nothing leaves a terminal state.
  *
- * The new job is what the old one was submitted as: operation, payload, queue, priority, keys, attempts, pipeline, tags. It is due
- * at once, has no steps, and is nobody's child: the parent of the old one has counted it, or has closed.
+ * The new job is what the old one was submitted as: operation, payload, queue, priority, keys, attempts, timeout, pipeline,
+ * tags. It is due at once, has no steps, and is nobody's child: the parent of the old one has counted it, or has closed.
  * Lock order: finished_jobs by id, then as in submit. The rows are locked in a statement of their own, so that of two
  * callers the second sees what the first has made.
  */
@@ -42,6 +42,7 @@ interface EndedRow {
   payload: string
   priority: number
   max_attempts: number
+  timeout_ms: number | null
   lock_key: string | null
   slot_key: string | null
   dedup_key: string | null
@@ -79,7 +80,7 @@ async function lockEnded(db: Db, jobIds: readonly string[]): Promise<EndedRow[]>
   const { t } = db
   return db.query<EndedRow>(
     'run_again.lock',
-    sql`select job_id, operation, queue, payload::text as payload, priority, max_attempts, lock_key, slot_key, dedup_key,
+    sql`select job_id, operation, queue, payload::text as payload, priority, max_attempts, timeout_ms, lock_key, slot_key, dedup_key,
                pipeline_id, tags::text as tags
           from ${t.finishedJobs}
          where job_id = any(${jobIds}::uuid[]) and status <> 'completed' and deleted_at is null
@@ -109,6 +110,9 @@ function submissionOf(row: EndedRow, by: string | undefined): Submission {
     runAfter: undefined,
     delayMs: 0,
     maxAttempts: row.max_attempts,
+    timeoutMs: row.timeout_ms ?? undefined,
+    startBy: undefined, // a time that has passed
+    startWithinMs: undefined,
     lockKey: row.lock_key ?? undefined,
     slotKey: row.slot_key ?? undefined,
     dedupKey: row.dedup_key ?? undefined,

@@ -14,6 +14,12 @@ export interface SubmitOptions {
   /** Not before this many milliseconds from now, by Postgres's clock. */
   delayMs?: number
   maxAttempts?: number
+  /** How long each attempt may take, from its claim on; instead of the operation's. */
+  timeoutMs?: number
+  /** Fails unless it has started by this time. */
+  startBy?: Date | string
+  /** Fails unless it has started within this many milliseconds from now, by Postgres's clock. */
+  startWithinMs?: number
   queue?: string
   /** Only for operations that have `keys: 'caller'`, and make no such key of their own. */
   lockKey?: string
@@ -37,6 +43,9 @@ export interface Submission {
   runAfter: string | undefined
   delayMs: number
   maxAttempts: number
+  timeoutMs: number | undefined
+  startBy: string | undefined
+  startWithinMs: number | undefined
   lockKey: string | undefined
   slotKey: string | undefined
   dedupKey: string | undefined
@@ -60,6 +69,10 @@ export async function prepareSubmission(
   if (options.runAfter !== undefined && options.delayMs !== undefined) {
     throw new FencepostError('options_invalid', 'Both runAfter and delayMs are given; give one of them.')
   }
+  if (options.startBy !== undefined && options.startWithinMs !== undefined) {
+    throw new FencepostError('options_invalid', 'Both startBy and startWithinMs are given; give one of them.')
+  }
+  const timeoutMs = options.timeoutMs ?? operation.timeoutMs
   return {
     operation: operation.name,
     queue: options.queue === undefined ? operation.queue : checkQueue(options.queue),
@@ -69,6 +82,10 @@ export async function prepareSubmission(
     runAfter: options.runAfter === undefined ? undefined : checkTime(options.runAfter, 'runAfter'),
     delayMs: checkInteger(options.delayMs ?? 0, 'delayMs', 0, maxInteger),
     maxAttempts: checkInteger(options.maxAttempts ?? operation.maxAttempts, 'maxAttempts', 1),
+    timeoutMs: timeoutMs === undefined ? undefined : checkInteger(timeoutMs, 'timeoutMs', 1),
+    startBy: options.startBy === undefined ? undefined : checkTime(options.startBy, 'startBy'),
+    startWithinMs:
+      options.startWithinMs === undefined ? undefined : checkInteger(options.startWithinMs, 'startWithinMs', 1),
     lockKey: checkKey(chooseKey(operation, 'lock', operation.lock?.(parsed), options.lockKey), 'lock key'),
     slotKey: checkKey(chooseKey(operation, 'slot', operation.slot?.(parsed), options.slotKey), 'slot key'),
     dedupKey: checkKey(chooseKey(operation, 'dedup', operation.dedup?.(parsed), options.dedupKey), 'dedup key'),

@@ -104,12 +104,13 @@ function answerOf(jobId: string | undefined): Submitted {
 /** By a function of the schema, which keeps its plan where a statement cannot: half the time of the insert by itself. */
 async function submitJob(db: Db, submission: Submission): Promise<string | undefined> {
   const { t } = db
-  const { operation, queue, payload, priority, runAfter, delayMs, maxAttempts, slotKey, pipelineId, by, tags } =
-    submission
+  const { operation, queue, payload, priority, runAfter, delayMs, maxAttempts, slotKey, pipelineId, by } = submission
+  const { tags, timeoutMs, startBy, startWithinMs } = submission
   const [row] = await db.query<{ job_id: string | null }>(
     'submit.jobs',
     sql`select ${t.submitJob}(${operation}, ${queue}, ${payload}, ${priority}, ${runAfter ?? null}, ${delayMs}, ${maxAttempts},
-                              ${slotKey ?? null}, ${pipelineId ?? null}, ${by ?? null}, ${tags ?? null}, null, null, null)
+                              ${slotKey ?? null}, ${pipelineId ?? null}, ${by ?? null}, ${tags ?? null},
+                              ${timeoutMs ?? null}, ${startBy ?? null}, ${startWithinMs ?? null})
                               as job_id`,
   )
   return row?.job_id ?? undefined
@@ -155,14 +156,16 @@ async function insertJobs(
   const runAfter = sql`coalesce(${select.runAfter}, ${t.now} + ${select.delayMs} * interval '1 millisecond')`
   const insert = sql`
     insert into ${t.liveJobs} (job_id, operation, queue, payload, priority, run_after, max_attempts, lock_key,
-                               slot_key, dedup_key, parent_job_id, pipeline_id, submitted_at, submitted_by, tags
+                               slot_key, dedup_key, parent_job_id, pipeline_id, submitted_at, submitted_by, tags,
+                               timeout_ms, start_by
                                ${when === 'waiting' ? sql`, waiting_run_after` : sql``})
     select ${ids === undefined ? sql`${t.newJobId}(${t.now}, ${select.nth})` : select.jobId},
            ${select.operation}, ${select.queue}, ${select.payload}, ${select.priority},
            ${when === 'waiting' ? farAway : runAfter},
            ${select.maxAttempts}, ${select.lockKey}, ${select.slotKey}, ${select.dedupKey}, ${parentJobId}::uuid,
            coalesce(${select.pipelineId}, ${pipelineId}::uuid), ${t.now}, ${select.by},
-           ${select.tags}::text[]
+           ${select.tags}::text[], ${select.timeoutMs},
+           coalesce(${select.startBy}, ${t.now} + ${select.startWithinMs} * interval '1 millisecond')
            ${when === 'waiting' ? sql`, ${runAfter}` : sql``}
       ${from}
      where ${allowed}
@@ -193,6 +196,9 @@ const columnTypes = {
   dedupKey: 'text',
   pipelineId: 'uuid',
   tags: 'text',
+  timeoutMs: 'integer',
+  startBy: 'timestamptz',
+  startWithinMs: 'integer',
   by: 'text',
 } as const satisfies Record<keyof Omit<Submission, 'payload' | 'onLocked'>, string>
 

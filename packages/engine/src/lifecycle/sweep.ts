@@ -1,11 +1,13 @@
 import type { Db } from '../database/database.ts'
 import { sql, type Sql } from '../database/sql.ts'
 import { closeAllParents } from './close.ts'
+import { expireOverdue } from './time-out.ts'
+import { expireUnstarted, startPassed } from './start-by.ts'
 import { expireToFailed, expireToPending, turnOf, type ExpiredRow } from './expire.ts'
 
 /*
- * The sweep: expires attempts, closes deferred parents that nobody has closed, frees locks whose job is gone,
- * and hands over free locks that jobs wait for.
+ * The sweep: expires attempts, fails jobs that have not started in time, closes deferred parents that nobody has closed,
+ * frees locks whose job is gone, and hands over free locks that jobs wait for.
  *
  * Every process sweeps, one statement at a time by advisory lock. It is a row of statements, each a transaction of its
  * own, so a process that vanishes or blocks between two of them holds nothing and keeps nobody from sweeping. Rows that
@@ -17,6 +19,10 @@ export interface Swept {
   expired: string[]
   /** Jobs that failed, having no attempt left. */
   failed: string[]
+  /** Jobs that failed because their attempt was renewed past its timeout. */
+  timedOut: string[]
+  /** Jobs that failed because they had not started in time. */
+  unstarted: string[]
   /** Deferred parents that nobody had closed. */
   closed: string[]
   /** Locks whose job is gone. */
@@ -40,15 +46,28 @@ export async function sweep(
 ): Promise<{ swept: Swept; queues: string[] } | undefined> {
   const found = await look(db, unlessWithinMs)
   if (found === undefined) return undefined
+  const timedOut = found.expired ? await inBatches((size) => expireOverdue(db, size)) : []
+  const unstarted = found.unstarted ? await inBatches((size) => expireUnstarted(db, size)) : []
   const expired = found.expired ? await inBatches((size) => expireToPending(db, size)) : []
   const failed = found.expired ? await inBatches((size) => expireToFailed(db, size)) : []
   const freedSlots = failed.filter(({ slot_key: slotKey }) => slotKey !== null)
   const queues = new Set([...expired, ...freedSlots].map(({ queue }) => queue))
-  const closed = found.unclosed || failed.length > 0 ? await closeAllParents(db, (queue) => queues.add(queue)) : []
+  const closed =
+    found.unclosed || failed.length + timedOut.length + unstarted.length > 0
+      ? await closeAllParents(db, (queue) => queues.add(queue))
+      : []
   const freedLocks = found.orphaned ? await freeOrphanedLocks(db) : []
   const handedLocks = found.unheld ? await handOverLocks(db) : []
   return {
-    swept: { expired: idsOf(expired), failed: idsOf(failed), closed, freedLocks, handedLocks },
+    swept: {
+      expired: idsOf(expired),
+      failed: idsOf(failed),
+      timedOut: idsOf(timedOut),
+      unstarted: idsOf(unstarted),
+      closed,
+      freedLocks,
+      handedLocks,
+    },
     queues: [...queues],
   }
 }
@@ -68,6 +87,7 @@ async function inBatches(some: (size: number) => Promise<ExpiredRow[]>): Promise
 
 interface Found {
   expired: boolean
+  unstarted: boolean
   unclosed: boolean
   orphaned: boolean
   unheld: boolean
@@ -92,6 +112,7 @@ async function look(db: Db, unlessWithinMs: number): Promise<Found | undefined> 
       returning begun_at
     )
     select exists (select from ${t.liveJobs} where status = 'running' and lease_until <= ${t.now}) as expired,
+           exists (select from ${t.liveJobs} where ${startPassed(t)}) as unstarted,
            exists (select from ${t.liveJobs} parent
                     where status = 'running' and lease_until is null and deferred_at is not null
                       and not exists (select from ${t.liveJobs} child where child.parent_job_id = parent.job_id))

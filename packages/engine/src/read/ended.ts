@@ -31,6 +31,10 @@ export interface Ended {
   expired: number
   /** How many jobs were run again. */
   ranAgain: number
+  /** How many attempts took longer than their timeout. */
+  timedOut: number
+  /** How many jobs had not started in time. */
+  unstarted: number
 }
 
 interface EndedRow {
@@ -79,7 +83,9 @@ export async function countEnded(db: Db, { past, upTo, withinMs, bounds }: Ended
     db.query<{ event: string; count: number }>(
       'metrics.events',
       sql`select event, count(*)::integer as count from ${t.storedEvents} e
-           where ${between('e.id')} and event in ('job.fence_rejected', 'job.expired', 'job.run_again') group by event`,
+           where ${between('e.id')}
+             and event in ('job.fence_rejected', 'job.expired', 'job.timed_out', 'job.expired_unstarted', 'job.run_again')
+           group by event`,
     ),
   ])
   const of = (name: string) => counted.find(({ event }) => event === name)?.count ?? 0
@@ -88,6 +94,8 @@ export async function countEnded(db: Db, { past, upTo, withinMs, bounds }: Ended
     rejected: of('job.fence_rejected'),
     expired: of('job.expired'),
     ranAgain: of('job.run_again'),
+    timedOut: of('job.timed_out'),
+    unstarted: of('job.expired_unstarted'),
   }
 }
 

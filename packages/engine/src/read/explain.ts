@@ -1,5 +1,6 @@
 import type { Db } from '../database/database.ts'
 import { sql, type Sql } from '../database/sql.ts'
+import { mayStart } from '../lifecycle/start-by.ts'
 import type { JobStatus } from './job.ts'
 
 /** One thing that keeps a job from running, or says that it runs. */
@@ -12,6 +13,8 @@ export type Reason =
   | { reason: 'waiting_for_children'; ended: number; total: number }
   | { reason: 'drained' }
   | { reason: 'not_due'; until: string }
+  /** It was to start by this time: the next sweep fails it. */
+  | { reason: 'start_by_passed'; at: string }
   | { reason: 'lock_held'; lockKey: string; jobId: string; attemptId: string; until: string }
   /** Another job holds its lock, and so many others wait for it before this one. */
   | { reason: 'waiting_for_lock'; lockKey: string; jobId: string | undefined; ahead: number }
@@ -47,6 +50,8 @@ interface ExplainRow {
   drained: boolean
   run_after: string
   due: boolean
+  start_passed: boolean
+  start_by: string | null
   attempts: number
   max_attempts: number
   workers: number
@@ -87,7 +92,7 @@ export async function explainJob(db: Db, jobId: string): Promise<Explanation | u
            job.lease_until <= ${t.now} as lease_passed, job.children_total,
            job.children_completed + job.children_failed as children_ended, job.deferred_at is not null as deferred,
            exists (select from ${t.settings} where key = 'drain' and value = 'all') as drained,
-           job.run_after, job.run_after <= ${t.now} as due, job.attempts, job.max_attempts,
+           job.run_after, job.run_after <= ${t.now} as due, not ${mayStart(t)} as start_passed, job.start_by, job.attempts, job.max_attempts,
            (select count(*) from ${t.workers} w
              where job.operation = any(w.operations) and ${seenLately})::integer as workers,
            (select count(*) from ${t.workers} w
@@ -154,6 +159,7 @@ function reasonsOf(row: ExplainRow): Reason[] {
   if (row.attempts >= row.max_attempts) {
     reasons.push({ reason: 'attempts_spent', attempts: row.attempts, maxAttempts: row.max_attempts })
   }
+  if (row.start_passed) reasons.push({ reason: 'start_by_passed', at: row.start_by ?? '' })
   if (row.drained) reasons.push({ reason: 'drained' })
   reasons.push(...missingWorkers(row))
   if (row.lock_key !== null && row.waits_for_lock) {
@@ -213,6 +219,8 @@ function inWords(reason: Reason): string {
       return 'Claims are drained: nothing is started until drain is turned off.'
     case 'not_due':
       return `It is not due before ${reason.until}.`
+    case 'start_by_passed':
+      return `It was to start by ${reason.at}; the next sweep fails it.`
     case 'lock_held':
       return `An earlier attempt may still be at work on ${reason.lockKey}, until ${reason.until} at the latest.`
     case 'waiting_for_lock': {

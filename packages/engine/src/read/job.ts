@@ -41,6 +41,8 @@ export interface Job {
   startedAt: string | undefined
   completedAt: string | undefined
   tags: readonly string[]
+  timeoutMs: number | undefined
+  startBy: string | undefined
 }
 
 /** A job without what may be large: how lists show it. */
@@ -88,6 +90,8 @@ export interface JobRow {
   tags: string[] | null
   run_again_of: string | null
   run_again_as: string | null
+  timeout_ms: number | null
+  start_by: string | null
 }
 
 /** The columns that the view has; the others are looked up in run_agains. */
@@ -125,6 +129,8 @@ const viewColumns: Record<Exclude<keyof JobRow, 'run_again_of' | 'run_again_as'>
   started_at: true,
   completed_at: true,
   tags: true,
+  timeout_ms: true,
+  start_by: true,
 }
 
 const columnNames = Object.keys(viewColumns)
@@ -236,5 +242,7 @@ export function summaryFromRow(row: Omit<JobRow, 'payload' | 'result'>): JobSumm
     startedAt: row.started_at ?? undefined,
     completedAt: row.completed_at ?? undefined,
     tags: row.tags ?? [],
+    timeoutMs: row.timeout_ms ?? undefined,
+    startBy: row.start_by ?? undefined,
   }
 }

@@ -2,9 +2,12 @@ import type { Attempt } from '../attempt/attempt.ts'
 import type { Outcome } from '../attempt/settle.ts'
 import type { Operation } from '../operation.ts'
 
-/** The outcome to report. A handler that throws because it was told to stop has not failed: its job is given back. */
+const timedOut: Outcome = { kind: 'timed_out', handlerRuns: false }
+
+/** The outcome to report. What a handler has done in its grace is done. One that throws because it was told to stop has not failed: its job is given back, unless its time was over. */
 export function judged(attempt: Attempt, outcome: Outcome, operation: Operation | undefined): Outcome {
   const { abortReason } = attempt
+  if (abortReason === 'timed_out' && (outcome.kind === 'failed' || outcome.kind === 'released')) return timedOut
   if (abortReason === undefined || outcome.kind !== 'failed') return outcome
   if (abortReason === 'unhandled_rejection') return outcome // it was told to stop because it has failed
   return abortReason === 'shutdown' ? shutdownOutcome(operation) : { kind: 'released', reason: abortReason }

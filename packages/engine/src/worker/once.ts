@@ -4,6 +4,7 @@ import { renewAttempts } from '../attempt/renewals.ts'
 import type { Outcome } from '../attempt/settle.ts'
 import type { Context } from '../context.ts'
 import type { Engine } from '../engine.ts'
+import type { Operation } from '../operation.ts'
 import { atMost } from './at-most.ts'
 import { Handlers } from './handlers.ts'
 import { judged, keepsItsJob, takenOutcome } from './judged.ts'
@@ -12,6 +13,7 @@ import { checkWorkOptions, type CheckedWorkOptions, type WorkOptions } from './o
 import { register } from './registry.ts'
 import { Renewer } from './renewer.ts'
 import { Settler, type Reported } from './settler.ts'
+import { Timeouts } from './timeouts.ts'
 import type { WakeUp } from './wake-up.ts'
 import { wakeUpOf } from './work.ts'
 import { takeWorkerId } from './worker-id.ts'
@@ -119,6 +121,7 @@ async function runClaimed(
   renewer.hold(attempt, claimedAt)
   const wakeUp = wakeUpOf(context, options)
   void listenForCancel(engine, wakeUp, attempt)
+  const timing = onceLate(attempt, claimedAt, graceMs, operation)
   const stopped = onceStopped(signal, () => attempt.abort('shutdown'), graceMs)
   const late = stopped.late.then(() => settler.giveUp())
   // The signal fired while the job was being claimed, or the claim was answered so late that its lease may have passed.
@@ -127,10 +130,18 @@ async function runClaimed(
     unwanted === undefined
       ? executed(context, handlers, attempt)
       : Promise.resolve({ kind: 'released', reason: unwanted })
-  const inTime = (await Promise.race([ran, late])) ?? (await outlived(context, handlers, attempt, options, ran))
+  const first = await Promise.race([ran, late, timing.late])
+  const inTime = first ?? (await outlived(context, handlers, attempt, options, ran))
   const outcome = inTime === undefined ? takenOutcome(attempt, operation) : judged(attempt, inTime, operation)
+  const overran = outcome.kind === 'timed_out' && outcome.handlerRuns
+  if (overran) await endOverrun(context, handlers, attempt)
   const reported = await settler.report(attempt, outcome)
   logSettled(context.logger, attempt, outcome, reported)
+  if (overran) {
+    if (keepsItsJob(attempt, operation, options.processEnds)) await ran
+    await attempt.letGo().catch(() => {}) // nobody renews them any more
+  }
+  timing.dispose()
   stopped.dispose()
   renewer.drop(attempt)
   renewer.stop()
@@ -155,6 +166,24 @@ async function outlived(
   if (keepsItsJob(attempt, operations.get(attempt.claimed.operation), processEnds)) return ran
   await handlers.end(attempt) // before the job is anybody else's
   return undefined
+}
+
+async function endOverrun({ logger }: Context, handlers: Handlers, attempt: Attempt): Promise<void> {
+  logOutlivedGrace(logger, attempt)
+  await handlers.end(attempt) // its transactions hold the job's row
+}
+
+/** `late` resolves when the time and the grace of the attempt are over; never for one that is killed then. */
+function onceLate(attempt: Attempt, claimedAt: number, graceMs: number, operation: Operation | undefined) {
+  let timeouts: Timeouts | undefined
+  const late = new Promise<Outcome>((resolve) => {
+    const isKilled = operation?.isolation === 'process'
+    timeouts = new Timeouts(graceMs, () => {
+      if (!isKilled) resolve(attempt.completed ?? { kind: 'timed_out', handlerRuns: true })
+    })
+    timeouts.watch(attempt, claimedAt)
+  })
+  return { late, dispose: () => timeouts?.drop(attempt) }
 }
 
 // To no queue, and for nothing but cancels: without it they would be noticed at the next renewal.
@@ -198,6 +227,8 @@ async function worked(
 ): Promise<Exclude<WorkedOnce['outcome'], 'nothing' | 'stopped'>> {
   if (!reported.settled) return reported.why
   switch (outcome.kind) {
+    case 'timed_out':
+      return 'failed'
     case 'failed':
       return !outcome.permanent && claimed.attempts < claimed.maxAttempts ? 'retried' : 'failed'
     case 'deferred': {

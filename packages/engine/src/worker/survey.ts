@@ -3,6 +3,7 @@ import type { Relations } from '../database/relations.ts'
 import { form, sql, type Sql } from '../database/sql.ts'
 import { claimsAllowed } from '../lifecycle/claim.ts'
 import { pending } from '../lifecycle/due-jobs.ts'
+import { startPassed } from '../lifecycle/start-by.ts'
 import { submissionsAllowed } from '../lifecycle/submit.ts'
 
 /** What there is for a worker, in all of its queues. */
@@ -11,7 +12,7 @@ export interface Survey {
   due: string[]
   /** How long until the next job is due that is not due yet. */
   nextMs: number | undefined
-  /** Whether any lease has passed, of whichever worker. */
+  /** Whether any lease has passed, of whichever worker, or the time until when some job should have started. */
   expired: boolean
   /** Whether a schedule of its operations is due. */
   scheduled: boolean
@@ -86,7 +87,8 @@ const surveying = form<Relations, Values>((t, { queues, operations }) => {
      ) found
      group by wanted.queue
     union all
-    select 'leases', null, exists (select from ${t.liveJobs} where status = 'running' and lease_until <= ${t.now}), null
+    select 'leases', null, exists (select from ${t.liveJobs} where status = 'running' and lease_until <= ${t.now})
+                             or exists (select from ${t.liveJobs} where ${startPassed(t)}), null
     union all
     select 'schedules', null, next_at <= ${t.now} and ${submissionsAllowed(t)},
            case when next_at > ${t.now} then (extract(epoch from next_at - ${t.now}) * 1000)::double precision end

@@ -17,6 +17,7 @@ import { Renewer } from './renewer.ts'
 import { Settler } from './settler.ts'
 import type { Survey } from './survey.ts'
 import { Sweeper } from './sweeper.ts'
+import { Timeouts } from './timeouts.ts'
 import type { WakeUp } from './wake-up.ts'
 
 /*
@@ -59,6 +60,9 @@ export class Worker {
   readonly #logger: Logger
   readonly #renewer: Renewer
   readonly #settler: Settler
+  readonly #timeouts: Timeouts
+  /** Attempts whose time is over while their handlers go on, with the writing of that. They keep their places. */
+  readonly #overran = new Map<Attempt, Promise<void>>()
   readonly #sweeper: Sweeper
   readonly #wakeUp: WakeUp | undefined
   readonly #pace: Pace
@@ -83,6 +87,7 @@ export class Worker {
     this.#pace = new Pace(options.maxBatch)
     this.#renewer = new Renewer((attempts) => ports.renew(attempts), logger)
     this.#settler = new Settler((settlements) => ports.settleAll(settlements), options.maxBatch, logger)
+    this.#timeouts = new Timeouts(options.graceMs, (attempt) => this.#late(attempt))
     this.#sweeper = new Sweeper((unlessWithinMs) => this.#sweep(unlessWithinMs), options.sweepMs, logger)
     this.#fetcher = new Fetcher(
       {
@@ -157,7 +162,10 @@ export class Worker {
       for (const attempt of attempts) void this.#giveBack(attempt, 'shutdown')
       return
     }
-    for (const attempt of attempts) this.#renewer.hold(attempt, claimedAt)
+    for (const attempt of attempts) {
+      this.#renewer.hold(attempt, claimedAt)
+      this.#timeouts.watch(attempt, claimedAt)
+    }
     this.#ready.add(attempts, performance.now())
     if (start === 'now') this.#startReady()
     else setImmediate(() => this.#startReady())
@@ -194,11 +202,13 @@ export class Worker {
       logStarted(this.#logger, attempt)
       outcome = await this.#ports.execute(attempt)
       if (!this.#running.has(attempt)) return // taken from it at shutdown
+      if (this.#overran.has(attempt)) return this.#letGo(attempt)
       if (attempt.abortReason !== undefined) outcome = judged(attempt, outcome, this.#operationOf(attempt))
       this.#reported += 1
       this.#startReady()
     } else {
-      outcome = { kind: 'released', reason: attempt.abortReason } // lost, or cancelled, while it was held ready
+      // Lost, or cancelled, while it was held ready.
+      outcome = judged(attempt, { kind: 'released', reason: attempt.abortReason }, this.#operationOf(attempt))
       this.#reported += 1
     }
     const reported = await this.#settler.report(attempt, outcome)
@@ -210,8 +220,31 @@ export class Worker {
       this.#fetcher.putBack()
   }
 
+  /** Its time and its grace are over, and its handler runs. One in a process of its own is killed, and then settled. */
+  #late(attempt: Attempt): void {
+    if (!this.#running.has(attempt) || this.#settler.isWriting(attempt)) return
+    if (this.#operationOf(attempt)?.isolation === 'process') return
+    this.#overran.set(attempt, this.#failOverrun(attempt))
+  }
+
+  async #failOverrun(attempt: Attempt): Promise<void> {
+    logOutlivedGrace(this.#logger, attempt)
+    await this.#ports.endHandler(attempt) // its transactions hold the job's row
+    if (attempt.completed !== undefined) return // written by the handler itself
+    const outcome: Outcome = { kind: 'timed_out', handlerRuns: true }
+    logSettled(this.#logger, attempt, outcome, await this.#settler.report(attempt, outcome))
+  }
+
+  /** The handler of an attempt that has timed out has ended at last, or is left behind: its lock and slot are free. */
+  async #letGo(attempt: Attempt): Promise<void> {
+    await this.#overran.get(attempt)
+    await attempt.letGo().catch(() => {}) // nobody renews them any more
+    this.#overran.delete(attempt)
+    this.#end(attempt)
+  }
+
   #end(attempt: Attempt): void {
-    this.#renewer.drop(attempt)
+    this.#drop(attempt)
     this.#running.delete(attempt)
     this.#pace.ended()
     this.#startReady()
@@ -222,11 +255,20 @@ export class Worker {
 
   async #giveBack(attempt: Attempt, reason: string): Promise<void> {
     await this.#settler.report(attempt, { kind: 'released', reason })
-    this.#renewer.drop(attempt)
+    this.#drop(attempt)
     if (reason === 'not_started') this.#fetcher.putBack()
   }
 
+  #drop(attempt: Attempt): void {
+    this.#renewer.drop(attempt)
+    this.#timeouts.drop(attempt)
+  }
+
   async #takeFrom(attempt: Attempt, ended: Promise<void>): Promise<void> {
+    if (this.#overran.has(attempt)) {
+      await this.#overran.get(attempt)
+      return keepsItsJob(attempt, this.#operationOf(attempt), this.#options.processEnds) ? ended : this.#letGo(attempt)
+    }
     if (this.#settler.isWriting(attempt)) return ended // what it came to stands, whether that can still be written or not
     const operation = this.#operationOf(attempt)
     logOutlivedGrace(this.#logger, attempt)
@@ -234,7 +276,7 @@ export class Worker {
     this.#running.delete(attempt)
     await this.#ports.endHandler(attempt) // before the job is anybody else's
     await this.#settler.report(attempt, takenOutcome(attempt, operation))
-    this.#renewer.drop(attempt)
+    this.#drop(attempt)
   }
 
   #operationOf({ claimed }: Attempt): Operation | undefined {
@@ -243,7 +285,10 @@ export class Worker {
 
   async #sweep(unlessWithinMs: number): Promise<Swept | undefined> {
     const swept = await this.#ports.sweep(unlessWithinMs)
-    if (swept !== undefined && swept.expired.length + swept.failed.length + swept.closed.length > 0)
+    if (
+      swept !== undefined &&
+      swept.expired.length + swept.failed.length + swept.timedOut.length + swept.closed.length > 0
+    )
       this.#fetcher.putBack()
     return swept
   }

@@ -21,7 +21,15 @@ beforeAll(async () => {
 beforeEach(() => bed.reset())
 afterAll(() => bed.close())
 
-const nothing = { expired: [], failed: [], closed: [], freedLocks: [], handedLocks: [] }
+const nothing = {
+  expired: [],
+  failed: [],
+  timedOut: [],
+  unstarted: [],
+  closed: [],
+  freedLocks: [],
+  handedLocks: [],
+}
 
 /** A running attempt whose lease has lapsed. */
 async function silent(maxAttempts = 3): Promise<Attempt> {

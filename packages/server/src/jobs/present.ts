@@ -78,6 +78,8 @@ function jobJson(job: ListedJob, steps: readonly Step[], include: readonly JobVa
     tags: job.tags,
     run_again_of: job.runAgainOf ?? null,
     run_again_as: job.runAgainAs ?? null,
+    timeout_ms: job.timeoutMs ?? null,
+    start_by: job.startBy ?? null,
     attempt_id: job.attemptId ?? null,
     locked_by: job.lockedBy ?? null,
     locked_at: job.lockedAt ?? null,

@@ -89,6 +89,9 @@ function optionsOf(body: Omit<Submission, 'payload'>): SubmitOptions {
     onLocked: body.on_locked,
     pipelineId: body.pipeline_id,
     tags: body.tags,
+    timeoutMs: body.timeout_ms,
+    startBy: body.start_by,
+    startWithinMs: body.start_within_ms,
   }
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
 }

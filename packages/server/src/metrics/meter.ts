@@ -145,6 +145,8 @@ export class Meter {
       fencepost_stale_writebacks_total: one(this.#settled.staleWritebacks),
       fencepost_lease_expiries_total: one(this.#settled.leaseExpiries),
       fencepost_run_agains_total: one(this.#settled.runAgains),
+      fencepost_timeouts_total: one(this.#settled.timeouts),
+      fencepost_jobs_unstarted_total: one(this.#settled.unstarted),
       fencepost_metrics_age_seconds: one(ageSeconds),
       fencepost_database_up: one(this.#up),
       fencepost_http_requests_total: [...this.#requests.values()],

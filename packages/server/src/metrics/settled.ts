@@ -22,6 +22,8 @@ export class Settled {
   #staleWritebacks = 0
   #leaseExpiries = 0
   #runAgains = 0
+  #timeouts = 0
+  #unstarted = 0
   #upTo: bigint | undefined
 
   constructor(engine: Engine, queues: QueueLabels) {
@@ -45,6 +47,14 @@ export class Settled {
     return this.#runAgains
   }
 
+  get timeouts(): number {
+    return this.#timeouts
+  }
+
+  get unstarted(): number {
+    return this.#unstarted
+  }
+
   async look(): Promise<void> {
     const snapshot = await this.#engine.feed.state()
     this.#horizon.saw(snapshot)
@@ -59,7 +69,7 @@ export class Settled {
   }
 
   async #count(past: bigint, upTo: bigint): Promise<void> {
-    const { ended, rejected, expired, ranAgain } = await this.#engine.endedBetween({
+    const { ended, rejected, expired, timedOut, unstarted, ranAgain } = await this.#engine.endedBetween({
       past,
       upTo,
       withinMs: this.#lookBackMs(),
@@ -69,6 +79,8 @@ export class Settled {
     this.#staleWritebacks += rejected
     this.#leaseExpiries += expired
     this.#runAgains += ranAgain
+    this.#timeouts += timedOut
+    this.#unstarted += unstarted
     this.#lookedAt = performance.now()
   }
 

@@ -19,6 +19,8 @@ export const metricTable = {
   fencepost_stale_writebacks_total: { type: 'counter', help: 'Writes that the fence kept out.' },
   fencepost_lease_expiries_total: { type: 'counter', help: 'Attempts whose worker fell silent.' },
   fencepost_run_agains_total: { type: 'counter', help: 'Jobs that were run again.' },
+  fencepost_timeouts_total: { type: 'counter', help: 'Attempts that took longer than their timeout.' },
+  fencepost_jobs_unstarted_total: { type: 'counter', help: 'Jobs that failed because they had not started in time.' },
   fencepost_metrics_age_seconds: { type: 'gauge', help: 'How old the numbers of jobs are.' },
   fencepost_database_up: { type: 'gauge', help: '1 when the numbers could be read the last time it was tried.' },
   fencepost_http_requests_total: { type: 'counter', help: 'Requests that this server has answered.' },
