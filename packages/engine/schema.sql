@@ -162,6 +162,7 @@ table finished_jobs (
   constraint finished_jobs_pkey PRIMARY KEY (job_id),
   constraint finished_jobs_status CHECK (status = ANY (ARRAY['completed'::text, 'failed'::text, 'cancelled'::text]))
 );
+CREATE INDEX finished_jobs_error_code ON fencepost.finished_jobs USING btree (error_code, job_id) WHERE (error_code IS NOT NULL);
 CREATE INDEX finished_jobs_lately ON fencepost.finished_jobs USING brin (completed_at) WITH (pages_per_range='32', autosummarize='on');
 CREATE INDEX finished_jobs_lock ON fencepost.finished_jobs USING btree (lock_key, job_id) WHERE (lock_key IS NOT NULL);
 CREATE INDEX finished_jobs_parent ON fencepost.finished_jobs USING btree (parent_job_id, status) WHERE (parent_job_id IS NOT NULL);
@@ -250,6 +251,7 @@ CREATE INDEX live_jobs_claim ON fencepost.live_jobs USING btree (queue, operatio
 CREATE INDEX live_jobs_claim_by_slot ON fencepost.live_jobs USING btree (queue, operation, priority, slot_key, run_after, job_id) WHERE ((status = 'pending'::text) AND (slot_key IS NOT NULL) AND (deferred_at IS NULL));
 CREATE INDEX live_jobs_claim_slotted ON fencepost.live_jobs USING btree (queue, operation, priority, run_after, job_id) WHERE ((status = 'pending'::text) AND (slot_key IS NOT NULL) AND (locked_by IS NULL));
 CREATE INDEX live_jobs_due ON fencepost.live_jobs USING btree (run_after) WHERE ((status = 'pending'::text) AND (attempt_id IS NULL));
+CREATE INDEX live_jobs_error_code ON fencepost.live_jobs USING btree (error_code, job_id) WHERE (error_code IS NOT NULL);
 CREATE INDEX live_jobs_lease ON fencepost.live_jobs USING btree (lease_until) WHERE ((status = 'running'::text) AND ((lease_until IS NOT NULL) OR (deferred_at IS NOT NULL)));
 CREATE INDEX live_jobs_line ON fencepost.live_jobs USING btree (lock_key, job_id) WHERE (waiting_run_after IS NOT NULL);
 CREATE INDEX live_jobs_lock ON fencepost.live_jobs USING btree (lock_key) WHERE (lock_key IS NOT NULL);

@@ -36,4 +36,20 @@ export const mutants: readonly Mutant[] = [
     tests,
     by: 'a pipeline is judged',
   },
+  {
+    name: 'a page that looks at every job for what no index finds',
+    file: 'packages/engine/src/read/scan.ts',
+    find: 'return last?.job_id',
+    replace: 'return last?.job_id.slice(32) || undefined',
+    tests: ['packages/engine/src/read/filter.test.ts'],
+    by: 'a page says where to go on',
+  },
+  {
+    name: 'a list that ends where its look ended',
+    file: 'packages/engine/src/read/list.ts',
+    find: 'if (jobs.length === limit || until === undefined) return jobs',
+    replace: 'if (jobs.length <= limit || until === undefined) return jobs',
+    tests: ['packages/engine/src/read/filter.test.ts'],
+    by: 'a list goes on itself',
+  },
 ]

@@ -1,6 +1,6 @@
 import type { JobEvent } from './event.ts'
 import { follow, type FollowOptions } from './follow.ts'
-import type { ChildrenQuery, JobSummary, ListQuery, PipelineQuery, Submission } from './job.ts'
+import type { ChildrenQuery, JobFilter, JobSummary, ListQuery, PipelineQuery, Submission } from './job.ts'
 import { each, pages } from './pages.ts'
 import { call, type CallOptions, type Connection, type RouteInput } from './request.ts'
 import type { AnswerOf, Route } from './route.ts'
@@ -54,6 +54,8 @@ function jobCalls(connection: Connection, ask: Ask) {
   const of = (jobId: string) => ({ params: { job_id: jobId } })
   return {
     listJobs: (query: ListQuery = {}, more?: CallOptions) => ask(routes.listJobs, { query }, more),
+    /** How many jobs fit: exact up to 10,000, above that about. */
+    countJobs: (filter: JobFilter = {}, more?: CallOptions) => ask(routes.countJobs, { query: filter }, more),
     getJob: (jobId: string, more?: CallOptions) => ask(routes.getJob, of(jobId), more),
     deleteJob: (jobId: string, more?: CallOptions) => ask(routes.deleteJob, of(jobId), more),
     cancelJob: (jobId: string, more?: CallOptions) => ask(routes.cancelJob, of(jobId), more),

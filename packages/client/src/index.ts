@@ -5,6 +5,8 @@ export { explanation, type Explanation } from './explanation.ts'
 export type { FollowOptions } from './follow.ts'
 export {
   job,
+  jobCount,
+  jobFilter,
   jobStatus,
   jobSummary,
   jobValue,
@@ -12,6 +14,8 @@ export {
   submission,
   type ChildrenQuery,
   type Job,
+  type JobCount,
+  type JobFilter,
   type JobStatus,
   type JobSummary,
   type JobValue,

@@ -96,22 +96,51 @@ export const submission = z
   })
 export type Submission = z.input<typeof submission>
 
-/** Parts of a list that is written with commas in a query string. */
-const include = z
-  .preprocess((value) => (typeof value === 'string' ? value.split(',') : value), z.array(jobValue).min(1).max(3))
+/** A list that is written with commas in a query string. */
+function commaList<Item extends z.ZodType>(item: Item, max: number) {
+  return z.preprocess((value) => (typeof value === 'string' ? value.split(',') : value), z.array(item).min(1).max(max))
+}
+
+const include = commaList(jobValue, 3)
   .optional()
   .describe('What else to list of each job. A page then ends before its answer gets too large; see Next-After.')
 
-export const listQuery = z.strictObject({
-  status: jobStatus.optional(),
-  operation: name.optional(),
+/** Which jobs are meant: those that fit all of it. */
+export const jobFilter = z.strictObject({
+  status: z
+    .union([jobStatus, commaList(jobStatus, 5)])
+    .optional()
+    .describe('One, or several with commas.'),
+  operation: z
+    .union([name, commaList(name, 100)])
+    .optional()
+    .describe('One, or several with commas.'),
   queue: queueName.optional(),
+  error_code: key.optional(),
+  worker: key.optional().describe('The worker that has the job, or had it last.'),
+  submitted_from: timeInput.optional().describe('Submitted at this time or later.'),
+  submitted_before: timeInput.optional(),
+  completed_from: timeInput.optional().describe('Ended at this time or later, in whichever way.'),
+  completed_before: timeInput.optional(),
+  text: key
+    .optional()
+    .describe('In the lock key or the payload, in upper or lower case. Payloads of more than 16 kB are not read.'),
   parent: idInput.optional().describe('Only children of this job.'),
   pipeline: idInput.optional().describe('Only jobs of this pipeline.'),
   lock_key: key.optional(),
   tag: tag.optional().describe('Only jobs with this tag.'),
+})
+export type JobFilter = z.output<typeof jobFilter>
+
+export const jobCount = z.object({
+  count,
+  exact: z.boolean().describe('False where there are more than could be counted: then count is about right.'),
+})
+export type JobCount = z.output<typeof jobCount>
+
+export const listQuery = jobFilter.extend({
   limit: queryInteger(1, 1000).optional().describe('At most so many; 100 if left out.'),
-  after: idInput.optional().describe('Only jobs submitted before this one: the last id of the page before.'),
+  after: idInput.optional().describe('Only jobs submitted before this one: where Next-After of the page before is.'),
   include,
 })
 export type ListQuery = z.output<typeof listQuery>

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { eventsQuery, jobEvent } from './event.ts'
 import { explanation } from './explanation.ts'
-import { childrenQuery, job, jobSummary, listQuery, pipelineQuery, submission } from './job.ts'
+import { childrenQuery, job, jobCount, jobFilter, jobSummary, listQuery, pipelineQuery, submission } from './job.ts'
 import type { Route } from './route.ts'
 import { newSchedule, schedule, schedulesQuery } from './schedule.ts'
 import { drain, drainChange, health, operation, pipeline, readiness, worker } from './service.ts'
@@ -28,6 +28,17 @@ export const routes = {
     status: 200,
     answer: z.array(jobSummary),
     answerHeaders: nextAfter,
+    errors: [],
+  },
+  countJobs: {
+    method: 'GET',
+    path: '/jobs/count',
+    summary: 'How many jobs fit every filter: exact up to 10,000, above that about',
+    tag: 'jobs',
+    role: 'viewer',
+    query: jobFilter,
+    status: 200,
+    answer: jobCount,
     errors: [],
   },
   getJob: {

@@ -39,6 +39,8 @@ import {
   type JobEvent,
 } from './read/events.ts'
 import { getJob, getJobs, getListedJobs, type Job, type ListedJob } from './read/job.ts'
+import { countJobs, type JobCount } from './read/count.ts'
+import type { JobFilter } from './read/filter.ts'
 import { listJobs, listPage, type JobPage, type ListOptions, type PageOptions } from './read/list.ts'
 import { getPipeline, getPipelinePage, unfinishedOf, type Pipeline, type PipelinePage } from './read/pipeline.ts'
 import { watchEvents } from './read/watch-events.ts'
@@ -378,6 +380,11 @@ export class Engine {
   /** Jobs that fit every filter, newest first. */
   async list(options: ListOptions = {}): Promise<Job[]> {
     return listJobs(this.#db, options)
+  }
+
+  /** How many jobs fit every filter: exact up to 10,000, above that about. */
+  async count(filter: JobFilter = {}): Promise<JobCount> {
+    return countJobs(this.#db, filter)
   }
 
   /** A page of summaries, with the values that are asked for, bounded in number and in bytes; newest first. */

@@ -64,7 +64,6 @@ describe('docs/reference/options.md', () => {
   test.each([
     ['openEngine', ['options.ts', 'EngineOptions']],
     ['operation', ['operation.ts', 'OperationOptions'], 'retry', ['operation.ts', 'RetryPolicy']],
-    ['list', ['read/list.ts', 'ListOptions']],
     ['claim', ['attempt/claims.ts', 'EngineClaimOptions']],
     ['events', ['read/events.ts', 'EventsOptions']],
     ['work', ['worker/options.ts', 'WorkOptions']],
@@ -80,6 +79,11 @@ describe('docs/reference/options.md', () => {
     const options = [...propertiesOf('lifecycle/submission.ts', 'SubmitOptions'), 'client']
     expect(propertiesOf('engine.ts', 'EngineSubmitOptions')).toEqual(['client'])
     expect(documented('submit').sort()).toEqual(options.sort())
+  })
+
+  test('lists exactly the options of list', () => {
+    const options = [...propertiesOf('read/filter.ts', 'JobFilter'), ...propertiesOf('read/list.ts', 'ListOptions')]
+    expect(documented('list').sort()).toEqual(options.sort())
   })
 
   test('gives the defaults that the code has', () => {

@@ -7,6 +7,7 @@ import { claimStatement } from '../src/lifecycle/claim.ts'
 import { claimPlainStatement } from '../src/lifecycle/claim-plain.ts'
 import { completeStatement } from '../src/lifecycle/complete.ts'
 import { renewStatement } from '../src/lifecycle/renew.ts'
+import { idsStatement, scanRows } from '../src/read/filter.ts'
 import { listStatement, type ListOptions } from '../src/read/list.ts'
 import { surveyStatement } from '../src/worker/survey.ts'
 import { openBed, type Bed } from './bed.ts'
@@ -151,6 +152,9 @@ const indexesRead = (node: Node) =>
     .filter((index) => index.startsWith('live_jobs'))
     .sort()
 
+const given = (values: readonly unknown[]) =>
+  values.map((value) => client.escapeLiteral(Array.isArray(value) ? `{${value.join(',')}}` : String(value))).join(', ')
+
 describe(`with ${rows} pending, ${rows} future and ${rows} finished jobs`, () => {
   test('a claim reads its jobs from one index, in order, and no more of them than it was asked for', async () => {
     const options = { queue: 'default', leases: { work: 30_000 }, limit: 100, workerId: 'w' }
@@ -227,15 +231,39 @@ describe(`with ${rows} pending, ${rows} future and ${rows} finished jobs`, () =>
     ['those of a lock', { lockKey: 'l' }],
     ['children', { parentJobId: '0'.repeat(32) }],
     ['those of a pipeline', { pipelineId: '0'.repeat(32) }],
+    ['those in several states', { status: ['failed', 'cancelled', 'running'] }],
+    ['those with an error code', { errorCode: 'TimeoutError' }],
+    ['those of a time', { submittedFrom: '2026-01-01T00:00:00Z', submittedBefore: '2026-01-02T00:00:00Z' }],
     ['those before another', { after: 'f'.repeat(32) }],
   ]
   test.each(lists)('listing %s newest first reads one page of jobs, as prepared', async (_, options) => {
     const { text, values } = listStatement(db, options)
     await client.query(`set plan_cache_mode = force_generic_plan; prepare list as ${text}`)
-    const given = values.map((value) => client.escapeLiteral(String(value))).join(', ')
-    const root = await plan({ text: `execute list (${given})`, values: [] })
+    const root = await plan({ text: `execute list (${given(values)})`, values: [] })
     await client.query('deallocate list; reset plan_cache_mode')
     expect(blocks(root)).toBeLessThan(1000)
+  })
+
+  // No index finds these, and no job fits: the worst case.
+  const scans: [string, ListOptions][] = [
+    ['an operation', { operation: 'other' }],
+    ['a queue', { queue: 'other' }],
+    ['a worker', { workerId: 'nobody' }],
+    ['a time of completion', { completedFrom: '2100-01-01T00:00:00Z' }],
+    ['a text', { text: 'needle' }],
+    ['an operation of jobs in several states', { operation: 'other', status: ['completed', 'failed'] }],
+  ]
+  test.each(scans)('a page of jobs by %s looks at 10,000 of them at most, as prepared', async (_, options) => {
+    const end = idsStatement(db, options, { stretch: {}, limit: 1, offset: scanRows - 1, scanned: false })
+    const { rows: last } = await client.query<{ job_id: string }>(end.text, [...end.values])
+    const { text, values } = listStatement(db, options, last[0]?.job_id)
+    await client.query(`set plan_cache_mode = force_generic_plan; prepare list as ${text}`)
+    const root = await plan({ text: `execute list (${given(values)})`, values: [] })
+    await client.query('deallocate list; reset plan_cache_mode')
+    expect(root['Actual Rows']).toBe(0)
+    // Each job may be on a page of its own, found over an index.
+    expect(blocks(root)).toBeLessThan(3 * scanRows)
+    expect(blocks(await plan(end))).toBeLessThan(2 * scanRows)
   })
 })
 

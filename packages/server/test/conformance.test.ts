@@ -201,10 +201,25 @@ describe('GET /jobs', () => {
     expect(await list('?limit=2')).toEqual([child, c.job_id])
     expect(await list(`?limit=2&after=${c.job_id}`)).toEqual([b.job_id, a.job_id])
     expect(await list('?status=running&operation=echo')).toEqual([])
+    expect(await list('?status=pending,completed&limit=9')).toEqual([child, c.job_id, b.job_id, a.job_id])
+    expect(await list('?operation=resize,fan')).toEqual([c.job_id, b.job_id])
+    expect(await list('?text=IMAGE/B')).toEqual([b.job_id])
+    expect(await list(`?submitted_from=${b.submitted_at}&submitted_before=${c.submitted_at}`)).toEqual([b.job_id])
+    expect(await list('?completed_from=2020-01-01T00:00:00Z&completed_before=2100-01-01T00:00:00Z')).toHaveLength(3)
+    expect(await list(`?worker=${encodeURIComponent(on.engine.workerId)}&operation=resize`)).toEqual([b.job_id])
+    expect(await list('?error_code=none')).toEqual([])
+    expect((await ask(routes.countJobs, {}, { search: '?operation=resize,fan' })).json).toEqual({
+      count: 2,
+      exact: true,
+    })
+    expect(await on.client.countJobs({ operation: ['resize', 'fan'], status: 'completed' })).toMatchObject({ count: 2 })
   })
 
   test.each([
     '?status=done',
+    '?status=failed,done',
+    '?completed_from=yesterday',
+    '?text=',
     '?limit=0',
     '?limit=1001',
     '?limit=1e2',

@@ -4,6 +4,7 @@ import { clientSettings, connect } from '../connection.ts'
 import type { Exit } from '../exit-codes.ts'
 import { plainLines } from '../output/plain.ts'
 import { describeEvent, describeJob, describeJobs, statusWord } from './describe.ts'
+import { filterOf, filterOptions } from './filter-options.ts'
 import { limitOption, pageLimit, readLimit, upTo } from './limit.ts'
 import { watchJob } from './watch.ts'
 
@@ -13,22 +14,22 @@ export const listJobs = command({
   name: 'jobs list',
   summary: 'Lists jobs, newest first',
   options: {
-    status: { kind: 'text', choices: jobStatus.options, description: 'Only jobs in this state.' },
-    operation: { kind: 'text', placeholder: 'name', description: 'Only jobs of this operation.' },
-    queue: { kind: 'text', placeholder: 'name', description: 'Only jobs of this queue.' },
-    parent: { kind: 'text', placeholder: 'job_id', description: 'Only children of this job.' },
-    pipeline: { kind: 'text', placeholder: 'pipeline_id', description: 'Only jobs of this pipeline.' },
-    lockKey: { kind: 'text', placeholder: 'key', description: 'Only jobs with this lock.' },
-    tag: { kind: 'text', placeholder: 'tag', description: 'Only jobs with this tag.' },
+    ...filterOptions,
     limit: limitOption,
     after: { kind: 'text', placeholder: 'job_id', description: 'Only jobs submitted before this one: the next page.' },
+    count: { kind: 'boolean', description: 'Say how many there are instead: exact up to 10,000, above that about.' },
   },
   settings: clientSettings,
   async run({ options, settings, output }) {
-    const { lockKey, limit: text, ...query } = options
-    const limit = readLimit(text)
-    const found = connect(settings).eachJob({ ...query, limit: pageLimit(limit), lock_key: lockKey })
-    const jobs = await upTo(limit, found)
+    const client = connect(settings)
+    const filter = filterOf(options, 'jobs list')
+    if (options.count) {
+      const counted = await client.countJobs(filter)
+      output.answer(counted, () => `${counted.exact ? '' : 'about '}${counted.count}`)
+      return
+    }
+    const limit = readLimit(options.limit)
+    const jobs = await upTo(limit, client.eachJob({ ...filter, limit: pageLimit(limit), after: options.after }))
     output.answer(jobs, () => describeJobs(jobs, output))
   },
 })

@@ -1,8 +1,8 @@
 import { routes, type AnswerOf, type Job as JobAnswer, type JobValue, type Routes } from '@fencepost/client'
 import type { Engine, Job, JobPage, ListOptions, PageOptions } from '@fencepost/engine'
-import { z } from 'zod'
-import type { Application, Presenter } from '../application.ts'
+import type { Presenter } from '../application.ts'
 import { callerKey, endpoint, type Endpoint } from '../endpoint.ts'
+import { given, type Filters } from './filter.ts'
 import { checkJobId, notFound, type JobReader } from './job-reader.ts'
 import type { JobPages } from './page.ts'
 import { operatorEndpoints } from './operator-endpoints.ts'
@@ -15,11 +15,12 @@ export function jobEndpoints(
   jobs: JobReader,
   pages: JobPages,
   present: Presenter,
-  applications: readonly Application[],
+  filters: Filters,
 ): readonly Endpoint[] {
   const one = async (job: Job) => (await present.jobs([job]))[0] as JobAnswer
   return [
-    listEndpoint(engine, pages, applications),
+    listEndpoint(engine, pages, filters),
+    countEndpoint(engine, filters),
     endpoint(routes.getJob, async ({ params, ...call }) => {
       const job = await jobs.whole(params.job_id, callerKey(call))
       return { body: await one(job), headers: retryAfter(job) }
@@ -40,32 +41,18 @@ export function jobEndpoints(
   ]
 }
 
-function listEndpoint(engine: Engine, pages: JobPages, applications: readonly Application[]): Endpoint {
-  const filters = Object.assign({}, ...applications.map(({ jobFilters }) => jobFilters ?? {})) as NonNullable<
-    Application['jobFilters']
-  >
-  const more = Object.fromEntries(
-    Object.entries(filters).map(([name, { schema, description }]) => [name, schema.optional().describe(description)]),
-  )
-  const route = { ...routes.listJobs, query: z.strictObject({ ...routes.listJobs.query.shape, ...more }) }
+function listEndpoint(engine: Engine, pages: JobPages, filters: Filters): Endpoint {
+  const route = { ...routes.listJobs, query: filters.extend(routes.listJobs.query) }
   return endpoint(route, async ({ query, ...call }) => {
-    const { parent, pipeline, lock_key: lockKey, tag, status, operation, queue, limit, after, include, ...rest } = query
-    const options: ListOptions = given({
-      parentJobId: parent,
-      pipelineId: pipeline,
-      lockKey,
-      tag,
-      status,
-      operation,
-      queue,
-      limit,
-      after,
-    })
-    for (const [name, value] of Object.entries<string | undefined>(rest)) {
-      if (value !== undefined) Object.assign(options, filters[name]?.apply(value))
-    }
+    const { limit, after, include } = query
+    const options: ListOptions = { ...filters.read(query), ...given({ limit, after }) }
     return listAnswer(pages, callerKey(call), include, (bounds) => engine.listPage({ ...options, ...bounds }))
   })
+}
+
+function countEndpoint(engine: Engine, filters: Filters): Endpoint {
+  const route = { ...routes.countJobs, query: filters.extend(routes.countJobs.query) }
+  return endpoint(route, async ({ query }) => ({ body: await engine.count(filters.read(query)) }))
 }
 
 async function listAnswer(
@@ -76,11 +63,4 @@ async function listAnswer(
 ): Promise<{ json: string; headers: Record<string, string> }> {
   const page = await pages.page(caller, include, read)
   return { json: `[${page?.items.join(',') ?? ''}]`, headers: page?.headers ?? {} }
-}
-
-type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
-
-/** Without the properties that are undefined. */
-function given<T extends object>(options: T): Given<T> {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Given<T>
 }

@@ -41,7 +41,7 @@ export class JobPages {
     return include === undefined ? make() : this.#including.take(caller, make)
   }
 
-  async #write({ jobs, more }: JobPage, include: readonly JobValue[]): Promise<PageText> {
+  async #write({ jobs, next }: JobPage, include: readonly JobValue[]): Promise<PageText> {
     const text = new BoundedItems(this.#maxBytes)
     for (let from = 0; from < jobs.length; from += chunk) {
       const some = jobs.slice(from, from + chunk)
@@ -49,7 +49,7 @@ export class JobPages {
       for (const json of shown)
         if (!text.add(JSON.stringify(json))) return text.page(true, jobs[text.length - 1]?.jobId)
     }
-    return text.page(more, jobs.at(-1)?.jobId)
+    return text.page(next !== undefined, next)
   }
 }
 
