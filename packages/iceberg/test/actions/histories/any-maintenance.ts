@@ -3,7 +3,6 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { seedOfTheDay } from '../../../../engine/test/seed.ts'
 import {
   DuckDb,
-  IcebergError,
   openTable,
   type FormatVersion,
   type ScannedRow,
@@ -16,7 +15,7 @@ import { anyStep, History } from '../../histories/history.ts'
 import { rowTexts, startSchema } from '../../histories/model.ts'
 import { agedBucket, catalogOn, lake } from '../lake.ts'
 import { anyAction, expectNothingToDo, runAction } from './any-action.ts'
-import { anyRace, Race, racingStorage } from './racing.ts'
+import { anyRace, expectAllowed, Race, racingStorage } from './racing.ts'
 import { Inspector } from './sound.ts'
 
 // Random histories of a table with any of the five actions in between. Others change the table between any two calls
@@ -122,19 +121,13 @@ class Maintained {
       .loadTable(identifier)
       .then((loaded) => runAction(loaded, action, { catalog, duckDb: this.#duckDb }))
       .catch((error: unknown) => error)
-    if (outcome !== undefined) this.#expectAllowed(outcome, race.breaks !== null || race.commitFaults.length > 0)
+    expectAllowed(outcome, race)
     await this.#check()
     // Once more, alone.
     const alone = catalogOn(this.#storage)
     await runAction(await alone.loadTable(identifier), action, { catalog: alone, duckDb: this.#duckDb })
     await this.#check()
     await expectNothingToDo(this.made.table.loaded, action, alone)
-  }
-
-  /** An action that meets only other writers may have to give up, and nothing else. */
-  #expectAllowed(outcome: unknown, isBroken: boolean): void {
-    if (!(outcome instanceof IcebergError)) throw outcome
-    if (!isBroken && outcome.code !== 'commit_conflict') throw outcome
   }
 
   async #check(): Promise<void> {

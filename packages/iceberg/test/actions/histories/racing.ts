@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import type { FolderStorage } from '../../../src/index.ts'
+import { IcebergError, type FolderStorage } from '../../../src/index.ts'
 import { anyCommitFault } from '../../commit/commit-faults.ts'
 import { Fault, faultyStorage, type FaultMode } from '../../commit/faults.ts'
 
@@ -45,4 +45,15 @@ export class Race extends Fault {
 
 export function racingStorage(storage: FolderStorage, race: Race): FolderStorage {
   return faultyStorage(storage, race)
+}
+
+/** An action that meets nothing but other writers may have to give up, and for no other reason. */
+export function expectAllowed(
+  outcome: unknown,
+  { breaks, commitFaults }: { readonly breaks: unknown; readonly commitFaults: readonly unknown[] },
+): void {
+  if (outcome === undefined) return
+  const isBroken = breaks !== null || commitFaults.length > 0
+  const isConflict = outcome instanceof IcebergError && outcome.code === 'commit_conflict'
+  if (!isConflict && !(isBroken && outcome instanceof IcebergError)) throw outcome as Error
 }
