@@ -297,14 +297,14 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a submission that takes a lock in use',
-    file: `${lifecycle}/submit.ts`,
+    file: `${lifecycle}/take-locks.ts`,
     find: 'and expires_at <= ${t.now}\n             and not exists (select from ${t.liveJobs} job where job.job_id = held.job_id)',
     replace: '',
     tests: ['packages/engine/src/lifecycle/submit.test.ts'],
   },
   {
     name: 'a dedup conflict that keeps the lock it had taken',
-    file: `${lifecycle}/submit.ts`,
+    file: `${lifecycle}/take-locks.ts`,
     find: 'if (rows.length === 0) return\n',
     replace: 'return\n',
     tests: ['packages/engine/src/lifecycle/submit.test.ts'],
@@ -367,7 +367,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a batch that takes its locks in the order it names them',
-    file: `${lifecycle}/submit.ts`,
+    file: `${lifecycle}/take-locks.ts`,
     find: '         order by lock_key\n        on conflict (lock_key) do nothing',
     replace: '        on conflict (lock_key) do nothing',
     tests: [race('submit-against-submit')],

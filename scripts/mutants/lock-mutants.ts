@@ -3,6 +3,7 @@ import type { Mutant } from './mutant.ts'
 const lifecycle = 'packages/engine/src/lifecycle'
 const migration = 'packages/engine/migrations/0013-lines-and-parts.sql'
 const races = 'packages/engine/test/races/waiting-locks.test.ts'
+const deferTests = [`${lifecycle}/defer.test.ts`]
 const tests = [`${lifecycle}/take-locks.test.ts`]
 
 export const mutants: readonly Mutant[] = [
@@ -61,6 +62,54 @@ export const mutants: readonly Mutant[] = [
     replace: 'found.unheld ? [] : []',
     tests: [races],
     by: 'gets the lock from the sweep',
+  },
+  {
+    name: 'a part that runs although the job fails for its children',
+    file: `${lifecycle}/close.ts`,
+    find: 'next_part is not null and not ${failed} as continued',
+    replace: 'next_part is not null and (${failed} or true) as continued',
+    tests: deferTests,
+    by: 'does not run when the job fails',
+  },
+  {
+    name: 'a part that has only the attempts that are left',
+    file: `${lifecycle}/requeue.ts`,
+    find: "status = 'pending', attempts = 0,",
+    replace: "status = 'pending', attempts = least(attempts, max_attempts - 1),",
+    tests: deferTests,
+    by: 'as many attempts as the job',
+  },
+  {
+    name: 'a part that is claimed by whoever has the operation',
+    file: `${lifecycle}/requeue.ts`,
+    find: "operation = ${operationOf} || '/' || ${part},",
+    replace: "operation = ${operationOf} || left('/' || ${part}, 0),",
+    tests: deferTests,
+    by: 'is claimed only by those who have it',
+  },
+  {
+    name: 'a second deferral that is judged by the children of the first',
+    file: `${lifecycle}/defer.ts`,
+    find: 'parent.failed_before + failAt(failWhen, total)',
+    replace: '0 * parent.failed_before + failAt(failWhen, total)',
+    tests: deferTests,
+    by: 'only the new children are judged',
+  },
+  {
+    name: 'a child that waits for the lock of its own parent',
+    file: `${lifecycle}/defer.ts`,
+    find: "(onLocked === 'wait' ? (lockKey ?? []) : [])",
+    replace: "(onLocked === 'wait' && lockKey === '' ? lockKey : [])",
+    tests: deferTests,
+    by: 'never waits for the lock of a job that waits for it',
+  },
+  {
+    name: 'a child that is left out although nobody said so',
+    file: `${lifecycle}/defer.ts`,
+    find: "if (answer.why !== 'locked' || children[nth]?.onLocked !== 'skip') throw",
+    replace: "if (answer.why !== 'locked' || children[nth] === undefined) throw",
+    tests: deferTests,
+    by: 'refuses all of it',
   },
   {
     name: 'a cancelled job that was never in line',

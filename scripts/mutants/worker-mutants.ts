@@ -105,8 +105,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a parent that closes and tells nobody that its slot is free',
     file: 'packages/engine/src/lifecycle/close.ts',
-    find: 'if (slotKey !== null) slotFreed(queue)',
-    replace: 'if (slotKey === undefined) slotFreed(queue)',
+    find: 'if (continued || slotKey !== null) claimable(queue)',
+    replace: 'if (continued && slotKey === undefined) claimable(queue)',
     tests: [workerTest('wake-ups')],
     by: 'a parent that is closed',
   },

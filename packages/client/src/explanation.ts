@@ -7,7 +7,12 @@ const reason = z.discriminatedUnion('reason', [
   z.object({ reason: z.literal('running'), by: z.string(), attempt_id: id, until: timestamp }),
   z.object({ reason: z.literal('lease_expired'), by: z.string(), at: timestamp }),
   z.object({ reason: z.literal('row_locked'), pid: z.int().nullable(), since: timestamp.nullable() }),
-  z.object({ reason: z.literal('waiting_for_children'), ended: count, total: count }),
+  z.object({
+    reason: z.literal('waiting_for_children'),
+    ended: count,
+    total: count,
+    then: z.string().nullable().describe('The part that runs when they have ended.'),
+  }),
   z.object({ reason: z.literal('drained') }),
   z.object({ reason: z.literal('not_due'), until: timestamp }),
   z.object({ reason: z.literal('start_by_passed'), at: timestamp }),

@@ -15,7 +15,7 @@ export { errorCodes, FencepostError, PermanentError, RetryLater, type ErrorCode 
 export type { Json } from './json.ts'
 export type { Cancelled } from './lifecycle/cancel.ts'
 export type { Claimed } from './lifecycle/claim.ts'
-export { child, defer, Defer, type Child, type FailWhen } from './lifecycle/defer.ts'
+export { child, defer, Defer, type Child, type DeferOptions, type FailWhen } from './lifecycle/defer.ts'
 export type { Deleted } from './lifecycle/delete.ts'
 export type { Drain, DrainLevel } from './lifecycle/drain.ts'
 export type { Swept, SweepOptions } from './lifecycle/sweep.ts'

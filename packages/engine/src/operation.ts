@@ -65,6 +65,8 @@ export interface OperationOptions<Input, Payload> {
   /** The most memory for the JavaScript heap of an isolated handler's process. */
   maxMemoryMb?: number
   run: (run: Run<Payload>) => Promise<unknown>
+  /** Handlers that go on with a job after its children, by name: see `then` of defer(). */
+  parts?: Readonly<Record<string, (run: Run<Payload>) => Promise<unknown>>>
 }
 
 /**
@@ -88,6 +90,7 @@ export interface Operation<Input = unknown> {
   readonly isolation: 'none' | 'process'
   readonly maxMemoryMb: number | undefined
   readonly run: (run: Run<unknown>) => Promise<unknown>
+  readonly parts: Readonly<Record<string, (run: Run<unknown>) => Promise<unknown>>>
   readonly '~input'?: Input
 }
 
@@ -105,6 +108,7 @@ export const operationDefaults = {
 export const minLeaseMs = 100
 const minMemoryMb = 32 // below, Node itself has no room to start
 const namePattern = /^[a-z][a-z0-9_]{0,62}$/
+const partPattern = /^[a-z][a-zA-Z0-9_]{0,62}$/
 const queuePattern = /^[a-z][a-z0-9_.-]{0,62}$/
 
 /** Declares an operation. */
@@ -117,7 +121,7 @@ export function operation<Input, Payload>(name: string, options: OperationOption
   }
   const queue = checkQueue(options.queue ?? operationDefaults.queue)
   // The one place where the payload's type is let go: parsePayload() has run before any of these is called.
-  const { payload, lock, slot, dedup, run } = options as OperationOptions<unknown, unknown>
+  const { payload, lock, slot, dedup, run, parts = {} } = options as OperationOptions<unknown, unknown>
   return {
     name,
     payload,
@@ -145,7 +149,20 @@ export function operation<Input, Payload>(name: string, options: OperationOption
     onShutdown: options.onShutdown ?? operationDefaults.onShutdown,
     ...checkIsolation(name, options),
     run,
+    parts: checkParts(name, parts),
   }
+}
+
+function checkParts(name: string, parts: Operation['parts']): Operation['parts'] {
+  const bad = Object.keys(parts).find((part) => !partPattern.test(part))
+  if (bad === undefined) return { ...parts }
+  const rule = 'letters, digits and _, at most 63'
+  throw new FencepostError('operation_invalid', `${JSON.stringify(bad)} is not a name for a part of ${name}: ${rule}.`)
+}
+
+/** The names under which workers claim the jobs of an operation: its own, and one for each of its parts. */
+export function claimNames({ name, parts }: Operation): string[] {
+  return [name, ...Object.keys(parts).map((part) => `${name}/${part}`)]
 }
 
 function checkKeys(name: string, keys: Operation['keys']): Operation['keys'] {

@@ -14,13 +14,14 @@ import { tmpdir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { parseSync } from 'rolldown/utils'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
 import { Attempt } from '../src/attempt/attempt.ts'
 import { Engine } from '../src/engine.ts'
 import { errorCodes, PermanentError, RetryLater } from '../src/errors.ts'
 import * as exported from '../src/index.ts'
 import { child, defer } from '../src/lifecycle/defer.ts'
 import type { SubmitOptions } from '../src/lifecycle/submission.ts'
-import { operationDefaults } from '../src/operation.ts'
+import { operation, operationDefaults } from '../src/operation.ts'
 import { engineDefaults } from '../src/options.ts'
 import { eventLimits } from '../src/read/events.ts'
 import { listLimits } from '../src/read/list.ts'
@@ -67,6 +68,7 @@ describe('docs/reference/options.md', () => {
     ['claim', ['attempt/claims.ts', 'EngineClaimOptions']],
     ['events', ['read/events.ts', 'EventsOptions']],
     ['work', ['worker/options.ts', 'WorkOptions']],
+    ['defer', ['lifecycle/defer.ts', 'DeferOptions']],
     ['rabbitMq', ['worker/rabbitmq/rabbit-mq.ts', 'RabbitMqOptions']],
     ['openEmbeddedPostgres', ['embedded/embedded-postgres.ts', 'EmbeddedPostgresOptions']],
   ] as const)('lists exactly the options of %s', (heading, [file, name], nested?, inner?) => {
@@ -235,7 +237,7 @@ describe('README.md', () => {
 })
 
 /** Makes the engine write every event it has, with and without what its fields may lack. */
-async function everyEvent({ engine, advance }: Bed): Promise<void> {
+async function everyEvent({ engine, advance, open }: Bed): Promise<void> {
   const start = async (options: SubmitOptions = {}) => {
     const jobId = await submitted(engine.submit(work, {}, options))
     const answer = await engine.claimJob(jobId, { leaseMs: 7_200_000 })
@@ -267,6 +269,15 @@ async function everyEvent({ engine, advance }: Bed): Promise<void> {
   await engine.release(await start(), 'the worker goes away')
   await runChild(await start(), (attempt) => engine.complete(attempt))
   await runChild(await start(), (attempt) => engine.fail(attempt, new PermanentError('never')))
+
+  const parted = operation('parted', { payload: z.object({}), run: async () => null, parts: { on: async () => null } })
+  const other = await open({ operations: [work, parted] })
+  const lockKey = 'busy'
+  await submitted(engine.submit(work, {}, { lockKey, delayMs: 86_400_000 }))
+  await submitted(other.submit(parted, {}))
+  const [going] = await other.claim({ operations: ['parted'] })
+  if (going === undefined) throw new Error('not claimed')
+  await other.complete(going, defer([child(work, {}, { lockKey })], { then: 'on', onLocked: 'skip' }))
 
   const held = await start({ lockKey: 'line' })
   await submitted(engine.submit(work, {}, { lockKey: 'line', onLocked: 'wait' }))

@@ -7,6 +7,13 @@ import type { Claimed } from '../lifecycle/claim.ts'
 import { letGo } from '../lifecycle/release.ts'
 import type { SubmitOptions } from '../lifecycle/submission.ts'
 import type { Operation } from '../operation.ts'
+import {
+  listEndedChildren,
+  skippedChildrenOf,
+  type ChildrenOptions,
+  type EndedChild,
+  type SkippedChildren,
+} from './children.ts'
 import { announce, completeWith, type Completed, type Completing } from './complete.ts'
 import { checkEmission, checkProgress, emit, setProgress, type EmitOptions, type Progress } from './emit.ts'
 import { alreadySettled, reject, type Verb } from './fence.ts'
@@ -137,6 +144,16 @@ export class Attempt {
   async steps(): Promise<Step[]> {
     if (!this.#isInTransaction) return stepsTogether(this.#context.database).list(this.jobId)
     return (await listStepsOf(this.#db, [this.jobId])).get(this.jobId) ?? []
+  }
+
+  /** The children of the job that have ended, with what came of them, oldest first; `after` is the last id before. */
+  async children(options: ChildrenOptions = {}): Promise<EndedChild[]> {
+    return listEndedChildren(this.#db, this.jobId, options)
+  }
+
+  /** The children that defer() left out because their locks were held: how many, and the first hundred of the locks. */
+  async skippedChildren(): Promise<SkippedChildren> {
+    return skippedChildrenOf(this.#db, this.jobId)
   }
 
   /**

@@ -5,7 +5,7 @@ import { checkId } from '../ids.ts'
 import { claim, claimByIds, type Claimed, type ClaimOptions } from '../lifecycle/claim.ts'
 import { claimPlain, type Place } from '../lifecycle/claim-plain.ts'
 import type { Swept } from '../lifecycle/sweep.ts'
-import { findOperation, minLeaseMs, operationDefaults } from '../operation.ts'
+import { claimNames, findOperation, minLeaseMs, operationDefaults } from '../operation.ts'
 import { Attempt } from './attempt.ts'
 
 export interface EngineClaimOptions {
@@ -89,7 +89,9 @@ export class Claims {
     const { operations } = this.#context
     const leases: Record<string, number> = {}
     for (const name of options.operations ?? operations.keys()) {
-      leases[name] = checkInteger(options.leaseMs ?? findOperation(operations, name).leaseMs, 'leaseMs', minLeaseMs)
+      const operation = findOperation(operations, name)
+      const leaseMs = checkInteger(options.leaseMs ?? operation.leaseMs, 'leaseMs', minLeaseMs)
+      for (const claimed of claimNames(operation)) leases[claimed] = leaseMs
     }
     return { leases, workerId: checkKey(options.workerId, 'workerId') ?? this.#workerId }
   }

@@ -2,9 +2,9 @@ import { storableText } from '../check.ts'
 import type { Context } from '../context.ts'
 import { FencepostError, PermanentError, RetryLater } from '../errors.ts'
 import { encodeJson } from '../json.ts'
-import { Defer, failAt, type Child } from '../lifecycle/defer.ts'
+import { Defer, type Child } from '../lifecycle/defer.ts'
 import { prepareSubmission, type Submission } from '../lifecycle/submission.ts'
-import { parsePayload, unknownOperation, type Run } from '../operation.ts'
+import { parsePayload, unknownOperation, type Operation, type Run } from '../operation.ts'
 import type { Attempt } from './attempt.ts'
 import { errorDetails } from './error-details.ts'
 import { leftOpen } from './open-transactions.ts'
@@ -29,7 +29,8 @@ export async function execute(context: Context, attempt: Attempt, graceMs = defa
     return failed(error, true) // what is stored will not change: trying again cannot help
   }
   try {
-    const value = await operation.run(runOf(attempt, payload))
+    const run = handlerOf(operation, claimed.part)
+    const value = await run(runOf(attempt, payload))
     attempt.closeTransactions()
     if (attempt.hasOpenTransactions && !(await attempt.endTransactions(graceMs))) throw leftOpen(attempt)
     if (attempt.completed !== undefined) return attempt.completed
@@ -68,12 +69,34 @@ export async function outcomeOf(context: Context, attempt: Attempt, value: unkno
       `Job ${attempt.jobId} both defers to children and chains a job; chain from a job that completes.`,
     )
   }
+  const { operation } = attempt.claimed
+  if (value.then_ !== undefined && context.operations.get(operation)?.parts[value.then_] === undefined) {
+    throw new PermanentError(`Operation ${operation} has no part ${value.then_}, which it is to go on with.`)
+  }
   return {
     kind: 'deferred',
-    children: await prepare(value.children),
-    failAt: failAt(value.failWhen, value.children.length),
+    children: await prepareChildren(value, prepare),
+    failWhen: value.failWhen,
+    then: value.then_,
     result: encodeJson(value.result, `The result of job ${attempt.jobId}`, maxPayloadBytes),
   }
+}
+
+// What a child says for itself goes before what the deferral says, and that before what the operation says.
+async function prepareChildren(
+  { children, onLocked }: Defer,
+  prepare: (wanted: readonly Child[]) => Promise<Submission[]>,
+): Promise<Submission[]> {
+  if (onLocked === undefined) return prepare(children)
+  if (onLocked !== 'skip') return prepare(children.map((one) => ({ ...one, options: { onLocked, ...one.options } })))
+  const prepared = await prepare(children)
+  return prepared.map((one, nth) => (children[nth]?.options.onLocked === undefined ? { ...one, onLocked } : one))
+}
+
+function handlerOf(operation: Operation, part: string | undefined): Operation['run'] {
+  const handler = part === undefined ? operation.run : operation.parts[part]
+  if (handler !== undefined) return handler
+  throw new PermanentError(`Operation ${operation.name} has no part ${part}.`)
 }
 
 function completed(context: Context, attempt: Attempt, value: unknown, chain: readonly Submission[]): Outcome {

@@ -3,7 +3,7 @@ import type { Db } from '../database/database.ts'
 import { drawPlaces, insertChained } from '../lifecycle/chain.ts'
 import type { Claimed } from '../lifecycle/claim.ts'
 import { complete, type SettledRow } from '../lifecycle/complete.ts'
-import { AncestorsSlot, ChildConflict, deferAttempt } from '../lifecycle/defer.ts'
+import { AncestorsKey, ChildConflict, deferAttempt } from '../lifecycle/defer.ts'
 import { fail } from '../lifecycle/fail.ts'
 import type { WrittenRow } from '../lifecycle/outcome.ts'
 import { retry } from '../lifecycle/retry.ts'
@@ -74,24 +74,27 @@ export async function deferAlone(
   outcome: Extract<Outcome, { kind: 'deferred' }>,
 ): Promise<boolean | Failed> {
   try {
-    const jobIds = await context.database.transaction('defer', (db) => deferAttempt(db, claimed, outcome))
-    if (jobIds !== undefined) context.wake.submitted(outcome.children, jobIds)
-    return jobIds !== undefined
+    const settling = settlingOf(claimed)
+    const deferred = await context.database.transaction('defer', (db) => deferAttempt(db, settling, outcome))
+    if (deferred === undefined) return false
+    context.wake.submitted(outcome.children, deferred.jobIds)
+    if (deferred.continuedIn !== undefined) context.wake.queues([deferred.continuedIn])
+    return true
   } catch (error) {
-    if (!(error instanceof ChildConflict || error instanceof AncestorsSlot)) throw error
+    if (!(error instanceof ChildConflict || error instanceof AncestorsKey)) throw error
     return {
       kind: 'failed',
       error: `A child could not be submitted: ${describeConflict(error)}`,
       errorCode: childConflict,
-      permanent: error instanceof AncestorsSlot,
+      permanent: error instanceof AncestorsKey,
       steps: [],
     }
   }
 }
 
-function describeConflict(error: ChildConflict | AncestorsSlot): string {
-  if (error instanceof AncestorsSlot) {
-    return `it wants the slot ${error.slotKey}, which a job that waits for it occupies, so that it could never run`
+function describeConflict(error: ChildConflict | AncestorsKey): string {
+  if (error instanceof AncestorsKey) {
+    return `it wants the ${error.kind} ${error.key}, which a job that waits for it keeps, so that it could never run`
   }
   const { conflict } = error
   switch (conflict.why) {

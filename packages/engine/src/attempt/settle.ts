@@ -1,6 +1,7 @@
 import type { Context } from '../context.ts'
 import type { Claimed } from '../lifecycle/claim.ts'
 import { completeChaining, completeMany, type ChainingCompletion, type Completion } from '../lifecycle/complete.ts'
+import type { Deferral } from '../lifecycle/defer.ts'
 import { fail, type Failure } from '../lifecycle/fail.ts'
 import type { Settled, WrittenRow } from '../lifecycle/outcome.ts'
 import { release, type Release } from '../lifecycle/release.ts'
@@ -52,7 +53,7 @@ export type Outcome =
   | { kind: 'released'; reason: string }
   /** It took longer than its timeout. While the handler runs, its lock and slot stay closed. */
   | { kind: 'timed_out'; handlerRuns: boolean }
-  | { kind: 'deferred'; children: readonly Submission[]; failAt: number; result: string }
+  | ({ kind: 'deferred' } & Deferral)
 
 export type Failed = Extract<Outcome, { kind: 'failed' }>
 
@@ -127,8 +128,9 @@ class Batch {
         this.#ends(claimed)
         return this.#timeOuts.add(claimed, { ...settling, handlerRuns: outcome.handlerRuns })
       case 'deferred':
-        if (outcome.children.length > 0) this.#alone.push(() => this.#defer(claimed, outcome))
-        else this.#addCompletion(claimed, { ...outcome, kind: 'completed', steps: [], chain: [] })
+        if (outcome.children.length > 0 || outcome.then !== undefined) {
+          this.#alone.push(() => this.#defer(claimed, outcome))
+        } else this.#addCompletion(claimed, { kind: 'completed', result: outcome.result, steps: [], chain: [] })
     }
   }
 
@@ -222,6 +224,7 @@ class Batch {
 
   async #defer(claimed: Claimed, outcome: Extract<Outcome, { kind: 'deferred' }>): Promise<Iterable<string>> {
     const deferred = await deferAlone(this.#context, claimed, outcome)
+    this.#ends(claimed) // it may have, with no child left to wait for
     if (typeof deferred === 'boolean') return this.#lostOf('defer', claimed, deferred)
     const { settled } = await settle(this.#context, claimed, deferred)
     return settled ? [] : [claimed.attemptId]

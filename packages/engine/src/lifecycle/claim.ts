@@ -19,6 +19,8 @@ export interface Claimed {
   jobId: string
   attemptId: string
   operation: string
+  /** The part of the operation that is to run; undefined for its `run`. */
+  part?: string | undefined
   queue: string
   payload: Json
   priority: number
@@ -204,10 +206,12 @@ export function claimedFromRow(
   queue = row.queue as string,
   attemptId = row.attempt_id as string,
 ): Claimed {
+  const slash = row.operation.indexOf('/')
   return {
     jobId: row.job_id,
     attemptId,
-    operation: row.operation,
+    operation: slash < 0 ? row.operation : row.operation.slice(0, slash),
+    part: slash < 0 ? undefined : row.operation.slice(slash + 1),
     queue,
     payload: row.payload,
     priority: row.priority,

@@ -2,9 +2,10 @@ import type { Db } from '../database/database.ts'
 import { liveJobColumns } from '../database/live-job-columns.ts'
 import { sql, type Sql } from '../database/sql.ts'
 import { finishEnded, freeEnded } from './finish.ts'
+import { continuing } from './requeue.ts'
 
 /*
- * close: a deferred parent → completed or failed, once its last child has ended.
+ * close: a deferred parent → completed or failed, once its last child has ended; or → pending, to run its next part.
  *
  * Whoever ends a child calls this after committing, and the sweep calls it for all; the later of two siblings that end
  * together always sees both, and the row lock lets one of the callers do it. The children are counted here from their
@@ -16,47 +17,49 @@ interface ClosedRow {
   parent_job_id: string | null
   queue: string
   slot_key: string | null
+  continued: boolean
 }
 
-/** Told the queue of each closed parent that was in a slot: the next job of the slot can be claimed. */
-type SlotFreed = (queue: string) => void
+/** Told the queue of each parent that goes on, or was in a slot: it, or the next job of the slot, can be claimed. */
+type Claimable = (queue: string) => void
 
 const maxCauses = 3
 
-/** Closes those of the given parents whose children have all ended, then their parents in turn. */
+/** Closes those of the given parents whose children have all ended, or lets them go on; then their parents in turn. */
 export async function closeParents(
   db: Db,
   parents: Iterable<string | null>,
-  slotFreed: SlotFreed = () => {},
+  claimable: Claimable = () => {},
 ): Promise<string[]> {
   const closed: string[] = []
   let ids = [...new Set(parents)].filter((id) => id !== null)
   while (ids.length > 0) {
     const rows = await close(db, sql`job_id = any(${ids}::uuid[])`)
     closed.push(...rows.map((row) => row.job_id))
-    for (const { queue, slot_key: slotKey } of rows) if (slotKey !== null) slotFreed(queue)
-    ids = [...new Set(rows.map((row) => row.parent_job_id))].filter((id) => id !== null)
+    tell(rows, claimable)
+    ids = [...new Set(parentsOf(rows))].filter((id) => id !== null)
   }
   return closed
 }
 
 /** Closes every deferred parent that nobody has closed. */
-export async function closeAllParents(db: Db, slotFreed: SlotFreed = () => {}): Promise<string[]> {
+export async function closeAllParents(db: Db, claimable: Claimable = () => {}): Promise<string[]> {
   const rows = await close(db, sql`status = 'running' and lease_until is null`)
-  for (const { queue, slot_key: slotKey } of rows) if (slotKey !== null) slotFreed(queue)
-  return [
-    ...rows.map((row) => row.job_id),
-    ...(await closeParents(
-      db,
-      rows.map((row) => row.parent_job_id),
-      slotFreed,
-    )),
-  ]
+  tell(rows, claimable)
+  return [...rows.map((row) => row.job_id), ...(await closeParents(db, parentsOf(rows), claimable))]
+}
+
+function tell(rows: readonly ClosedRow[], claimable: Claimable): void {
+  for (const { queue, slot_key: slotKey, continued } of rows) if (continued || slotKey !== null) claimable(queue)
+}
+
+function parentsOf(rows: readonly ClosedRow[]): (string | null)[] {
+  return rows.filter(({ continued }) => !continued).map((row) => row.parent_job_id)
 }
 
 async function close(db: Db, which: Sql): Promise<ClosedRow[]> {
   const { t } = db
-  const failed = sql`children_failed >= children_fail_at`
+  const failed = sql`(children_failed >= children_fail_at)`
   return db.query<ClosedRow>(
     'close',
     sql`
@@ -67,14 +70,29 @@ async function close(db: Db, which: Sql): Promise<ClosedRow[]> {
        order by job_id
          for update skip locked
     ),
-    ended as (
-      select ${liveJobColumns}, children_completed, children_failed
+    counted as (
+      select ${liveJobColumns}, children_completed, children_failed,
+             next_part is not null and not ${failed} as continued
         from waiting
        cross join lateral (
          select (count(*) filter (where status = 'completed'))::integer as children_completed,
                 (count(*) filter (where status <> 'completed'))::integer as children_failed
            from ${t.finishedJobs} child where child.parent_job_id = waiting.job_id
-       ) counted
+       ) numbers
+    ),
+    ended as (
+      select ${liveJobColumns}, children_completed, children_failed from counted where not continued
+    ),
+    continued as (
+      update ${t.liveJobs} set ${continuing(t, sql`next_part`)}
+       where job_id = any(array(select job_id from counted where continued))
+    ),
+    told_continued as (
+      insert into ${t.storedEvents} (job_id, ts, event, message, fields)
+      select job_id, ${t.now}, 'job.continued', children_completed || ' of ' || children_total || ' children completed',
+             jsonb_build_object('part', next_part, 'children_completed', children_completed,
+                                'children_failed', children_failed)
+        from counted where continued
     ),
     ${finishEnded(db, {
       status: sql`case when ${failed} then 'failed' else 'completed' end`,
@@ -93,7 +111,7 @@ async function close(db: Db, which: Sql): Promise<ClosedRow[]> {
                'error_code', case when ${failed} then 'children_failed' end))
         from ended
     )
-    select job_id, parent_job_id, queue, slot_key from ended`,
+    select job_id, parent_job_id, queue, slot_key, continued from counted`,
   )
 }
 

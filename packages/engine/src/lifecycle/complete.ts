@@ -123,13 +123,13 @@ const completing = form<Relations, Values>((t, { jobIds, attemptIds, results, ch
         job_id, operation, queue, payload, status, priority, run_after, attempt_id, attempts, max_attempts, locked_by,
         locked_at, lock_key, slot_key, dedup_key, parent_job_id, pipeline_id, progress_current, progress_total, result,
         submitted_at, submitted_by, started_at, completed_at, submitted_event_id, started_event_id, completed_event_id,
-        tags, timeout_ms, start_by)
+        tags, timeout_ms, start_by, children_total)
       select job_id, ${operationOf}, queue, payload, 'completed', priority, run_after, attempt_id, attempts, max_attempts,
              locked_by, locked_at, lock_key, slot_key, dedup_key, parent_job_id,
              case when job_id = any(${chaining}::uuid[]) then coalesce(pipeline_id, job_id) else pipeline_id end,
              progress_current, progress_total, ${result},
              submitted_at, submitted_by, started_at, ${t.now}, submitted_event_id, started_event_id, ${eventId},
-             tags, timeout_ms, start_by
+             tags, timeout_ms, start_by, children_total
         from ended
     )${shape.keys === 'some' ? freed(t) : raw('')}
     ${answers[shape.answer]}`

@@ -1,6 +1,7 @@
 import type { Db } from '../database/database.ts'
+import type { Relations } from '../database/relations.ts'
 import { sql, type Sql } from '../database/sql.ts'
-import { leaveSlots, rememberStart } from './finish.ts'
+import { leaveSlots, operationOf, rememberStart } from './finish.ts'
 
 /** Puts `ended` back to pending with the fence cleared, as CTEs. The job keeps its lock: nobody else may slip in. */
 export function requeueEnded(
@@ -37,4 +38,12 @@ export function letGoOfEnded(db: Pick<Db, 't'>): Sql {
          and attempt_id = any(array(select attempt_id from ended))
     ),
     ${leaveSlots(db)}`
+}
+
+/** What is set on a row of live_jobs that goes on to its next part: it is pending, with all its attempts to spend again. */
+export function continuing(t: Relations, part: Sql): Sql {
+  return sql`
+    operation = ${operationOf} || '/' || ${part}, next_part = null, status = 'pending', attempts = 0,
+    run_after = ${t.now}, attempt_id = null, lease_until = null, locked_by = null, locked_at = null,
+    started_event_id = null, deferred_at = null, error = null, error_code = null`
 }

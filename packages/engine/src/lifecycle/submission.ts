@@ -49,7 +49,7 @@ export interface Submission {
   lockKey: string | undefined
   slotKey: string | undefined
   dedupKey: string | undefined
-  onLocked: OnLocked
+  onLocked: OnLocked | 'skip'
   pipelineId: string | undefined
   /** As Postgres writes an array. */
   tags: string | undefined

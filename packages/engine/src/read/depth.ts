@@ -18,7 +18,7 @@ export async function countDepth(db: Db): Promise<Depth[]> {
   const rows = await db.query<Omit<Depth, 'oldestSeconds'> & { oldest_seconds: number | null }>(
     'metrics.depth',
     sql`
-    select queue, operation,
+    select queue, split_part(operation, '/', 1) as operation,
            count(*) filter (where status = 'pending')::integer as pending,
            count(*) filter (where status = 'pending' and run_after <= now)::integer as due,
            count(*) filter (where status = 'running' and deferred_at is null)::integer as running,
@@ -26,7 +26,7 @@ export async function countDepth(db: Db): Promise<Depth[]> {
            extract(epoch from max(now) - min(run_after) filter (where status = 'pending' and run_after <= now))
              ::double precision as oldest_seconds
       from ${t.liveJobs}, (select ${t.now} as now) clock
-     group by queue, operation`,
+     group by 1, 2`,
   )
   return rows.map(({ oldest_seconds: oldestSeconds, ...rest }) => ({ ...rest, oldestSeconds }))
 }

@@ -10,7 +10,8 @@ export type Reason =
   | { reason: 'lease_expired'; by: string; at: string }
   /** An open transaction has locked the job's row: nobody can claim, settle or expire it before that ends. */
   | { reason: 'row_locked'; pid: number | undefined; since: string | undefined }
-  | { reason: 'waiting_for_children'; ended: number; total: number }
+  /** `then` names the part that runs when they have ended. */
+  | { reason: 'waiting_for_children'; ended: number; total: number; then: string | undefined }
   | { reason: 'drained' }
   | { reason: 'not_due'; until: string }
   /** It was to start by this time: the next sweep fails it. */
@@ -47,6 +48,7 @@ interface ExplainRow {
   children_total: number | null
   children_ended: number | null
   deferred: boolean
+  next_part: string | null
   drained: boolean
   run_after: string
   due: boolean
@@ -90,13 +92,13 @@ export async function explainJob(db: Db, jobId: string): Promise<Explanation | u
     )
     select job.status, job.operation, job.queue, job.completed_at, job.locked_by, job.attempt_id, job.lease_until,
            job.lease_until <= ${t.now} as lease_passed, job.children_total,
-           job.children_completed + job.children_failed as children_ended, job.deferred_at is not null as deferred,
+           job.children_completed + job.children_failed as children_ended, job.deferred_at is not null as deferred, own.next_part,
            exists (select from ${t.settings} where key = 'drain' and value = 'all') as drained,
            job.run_after, job.run_after <= ${t.now} as due, not ${mayStart(t)} as start_passed, job.start_by, job.attempts, job.max_attempts,
            (select count(*) from ${t.workers} w
-             where job.operation = any(w.operations) and ${seenLately})::integer as workers,
+             where coalesce(own.operation, job.operation) = any(w.operations) and ${seenLately})::integer as workers,
            (select count(*) from ${t.workers} w
-             where job.operation = any(w.operations) and ${seenLately}
+             where coalesce(own.operation, job.operation) = any(w.operations) and ${seenLately}
                and (job.queue = any(w.queues) or w.queues is null))::integer as serving,
            row_lock.locked as row_locked, row_lock.pid as row_locked_by, row_lock.since as row_locked_since,
            (select count(*) from (
@@ -116,6 +118,7 @@ export async function explainJob(db: Db, jobId: string): Promise<Explanation | u
       from ${t.jobs} job
      cross join row_lock
       left join ${t.resourceLocks} held on held.lock_key = job.lock_key and held.expires_at > ${t.now}
+      left join ${t.liveJobs} own on own.job_id = job.job_id
       left join ${t.resourceLocks} holder on holder.lock_key = job.lock_key and job.waits_for_lock
       left join ${t.liveJobs} busy on busy.slot_key = job.slot_key and busy.status = 'running'
       left join ${t.slots} slot on slot.slot_key = job.slot_key and slot.held_until > ${t.now}
@@ -147,7 +150,8 @@ function rowLock({ t }: Db, jobId: string): Sql {
 function reasonsOf(row: ExplainRow): Reason[] {
   if (row.completed_at !== null) return [{ reason: 'finished', status: row.status, completedAt: row.completed_at }]
   if (row.deferred) {
-    return [{ reason: 'waiting_for_children', ended: row.children_ended ?? 0, total: row.children_total ?? 0 }]
+    const { children_ended: ended, children_total: total, next_part: then } = row
+    return [{ reason: 'waiting_for_children', ended: ended ?? 0, total: total ?? 0, then: then ?? undefined }]
   }
   if (row.status === 'running') {
     const by = row.locked_by ?? ''
@@ -214,7 +218,10 @@ function inWords(reason: Reason): string {
       return `A transaction${who}${since} has locked its row: nothing happens to it before that ends.`
     }
     case 'waiting_for_children':
-      return `It waits for its children: ${reason.ended} of ${reason.total} have ended.`
+      return (
+        `It waits for its children: ${reason.ended} of ${reason.total} have ended.` +
+        (reason.then === undefined ? '' : ` Its part ${reason.then} comes after them.`)
+      )
     case 'drained':
       return 'Claims are drained: nothing is started until drain is turned off.'
     case 'not_due':

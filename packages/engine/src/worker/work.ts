@@ -3,6 +3,7 @@ import { renewAttempts } from '../attempt/renewals.ts'
 import type { Context } from '../context.ts'
 import { sql } from '../database/sql.ts'
 import type { Engine } from '../engine.ts'
+import { claimNames } from '../operation.ts'
 import { atMost } from './at-most.ts'
 import { Handlers } from './handlers.ts'
 import { ListenWakeUp } from './listen.ts'
@@ -22,10 +23,11 @@ export async function work(context: Context, engine: Engine, options: WorkOption
   const { signal } = checked
   if (signal?.aborted) return
   const operations = checked.operations.map(({ name }) => name)
+  const names = checked.operations.flatMap(claimNames)
   const handlers = new Handlers(context, checked)
   await handlers.start()
   const { workerId, giveBack } = takeWorkerId(engine)
-  const unregister = await register(context, { ...checked, workerId, operations })
+  const unregister = await register(context, { ...checked, workerId, operations: names })
   const claims = new Claims(context, workerId, () => engine.sweep())
   const claiming = context.database.lane()
   // Apart from the pool, too: handlers with transactions of their own may be using all of that.
@@ -41,7 +43,7 @@ export async function work(context: Context, engine: Engine, options: WorkOption
       settleAll: (settlements) => engine.settleAll(settlements),
       sweep: (unlessWithinMs) => engine.sweep({ unlessWithinMs }),
       passOn: (jobIds, mine) => passOn(context, jobIds, mine),
-      survey: () => survey(context.database, checked.queues, operations),
+      survey: () => survey(context.database, checked.queues, names),
       submitDue: () => engine.schedules.submitDue(operations),
       execute: (attempt) => context.telemetry.running(attempt.claimed, () => handlers.execute(attempt)),
       endHandler: (attempt) => handlers.end(attempt),

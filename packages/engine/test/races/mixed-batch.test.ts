@@ -69,7 +69,7 @@ const outcomes: [string, () => Promise<Outcome>, string, string][] = [
   ['goes away', async () => ({ kind: 'released', reason: 'going away' }), 'pending', 'job.released'],
   [
     'defers to nobody',
-    async () => ({ kind: 'deferred', children: [], failAt: 1, result: '4' }),
+    async () => ({ kind: 'deferred', children: [], failWhen: 'any', result: '4' }),
     'completed',
     'job.completed',
   ],

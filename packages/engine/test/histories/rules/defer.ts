@@ -26,5 +26,6 @@ export function defer(m: Model, step: Extract<Step, { do: 'defer' }>): unknown {
 
 function failAt(failWhen: FailWhen, total: number): number {
   if (failWhen === 'any') return 1
+  if (failWhen === 'never') return Infinity
   return failWhen === 'all' ? total : Math.floor(failWhen.ratio * total) + 1
 }
