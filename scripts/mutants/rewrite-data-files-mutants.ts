@@ -69,4 +69,28 @@ export const mutants: readonly Mutant[] = [
     tests: ['packages/iceberg/test/actions/rewrite-staging.test.ts'],
     by: 'a rewrite that divides files',
   },
+  {
+    name: 'rewrite: files with deletes are copied with the deleted rows',
+    file: 'packages/iceberg/src/actions/rewrite-data-files/copyable.ts',
+    find: "if (deletes.vector !== undefined || deletes.positions.length + deletes.equality.length > 0) return 'deletes'",
+    replace: '',
+    tests: ['packages/iceberg/test/actions/rewrite-copy.test.ts'],
+    by: 'files with deletes are encoded beside those that are copied',
+  },
+  {
+    name: 'rewrite: copied files lose the ids of their rows',
+    file: 'packages/iceberg/src/actions/rewrite-data-files/copy-files.ts',
+    find: 'lineage: metadata.formatVersion >= 3',
+    replace: 'lineage: false',
+    tests: ['packages/iceberg/test/actions/rewrite-copy.test.ts'],
+    by: 'their rows, row ids and bounds stay',
+  },
+  {
+    name: 'rewrite: copied files have no bounds',
+    file: 'packages/iceberg/src/actions/rewrite-data-files/execute.ts',
+    find: "how === 'copy'",
+    replace: 'how === undefined',
+    tests: ['packages/iceberg/test/actions/rewrite-copy.test.ts'],
+    by: 'their rows, row ids and bounds stay',
+  },
 ]

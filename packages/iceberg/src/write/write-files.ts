@@ -33,6 +33,12 @@ export interface WriteFilesOptions {
 
 /** Refuses tables that this package must not or cannot write rows to, before anything is written. */
 export function assertCanWriteRows(table: LoadedTable, fields = schemaOf(table.metadata).fields): void {
+  assertCanAddFiles(table)
+  assertWritableColumns({ fields }, tableName(table.identifier))
+}
+
+/** The same of Parquet files whose rows are written already. */
+export function assertCanAddFiles(table: LoadedTable): void {
   const { metadata } = table
   assertWritable(metadata)
   const format = propertyOf(metadata, tableProperties.fileFormat)
@@ -42,7 +48,6 @@ export function assertCanWriteRows(table: LoadedTable, fields = schemaOf(table.m
       `${tableName(table.identifier)} wants its files as ${format} (write.format.default); only parquet can be written`,
     )
   }
-  assertWritableColumns({ fields }, tableName(table.identifier))
   newDataLocation(metadata, '')
 }
 

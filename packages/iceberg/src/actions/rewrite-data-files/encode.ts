@@ -1,13 +1,12 @@
 import { IcebergError } from '../../errors.ts'
 import type { ContentFile } from '../../manifests/content-file.ts'
-import { partitionKey } from '../../manifests/partition-key.ts'
 import type { ScanFile } from '../../scan/plan.ts'
 import { TableReader } from '../../scan/table-reader.ts'
 import { removeFiles } from '../../write/remove-files.ts'
 import { assertCanWriteRows } from '../../write/write-files.ts'
+import { staysInPlace } from './copyable.ts'
 import { encodeInPlace } from './encode-in-place.ts'
 import { encodeOrdered } from './encode-ordered.ts'
-import type { RewriteSettings } from './options.ts'
 import { RowSource, type EncodeContext } from './row-source.ts'
 
 /** Reads files with their deletes applied, and writes their rows as new files. */
@@ -34,12 +33,6 @@ export async function encodeGroup(encode: EncodeContext, files: readonly ScanFil
   } finally {
     await reader.close()
   }
-}
-
-/** Whether rows stay in their partition and in the order they are in. */
-function staysInPlace(files: readonly ScanFile[], { strategy, outputSpecId }: RewriteSettings): boolean {
-  const keys = new Set(files.map(({ file }) => partitionKey(file.specId, file.partition)))
-  return strategy === 'binpack' && keys.size === 1 && files.every(({ file }) => file.specId === outputSpecId)
 }
 
 /** Without deletes every row must be there; with them there cannot be more. */

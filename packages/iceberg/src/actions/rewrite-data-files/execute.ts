@@ -9,10 +9,10 @@ import { removeFiles } from '../../write/remove-files.ts'
 import { PhaseTimer, type ActionCosts, type ActionRun } from '../action.ts'
 import { commitGroups } from './commit.ts'
 import { removeDanglingDeletes } from './dangling.ts'
-import { encodeGroup } from './encode.ts'
 import { findLiveGroups, pathsOfOnePass, rewriteContext, type LiveGroup, type RewrittenGroup } from './live-group.ts'
 import type { RewriteDataFilesPlan } from './plan.ts'
 import { RowTallies } from './proof.ts'
+import { rewriteGroup } from './rewrite-group.ts'
 import { Outcomes, type UnfinishedGroup } from './outcomes.ts'
 import { GroupQueue } from './group-queue.ts'
 
@@ -132,13 +132,20 @@ class Execution {
   async #round(start: Snapshot): Promise<void> {
     for (let wanted = this.#queue.take(pathsOfOnePass); wanted.length > 0; wanted = this.#queue.take(pathsOfOnePass)) {
       const taken = wanted
-      const live = await this.#timer.time('plan', () => findLiveGroups(this.#table, start, taken, this.#signal))
+      const live = await this.#timer.time('plan', () =>
+        findLiveGroups(this.#table, start, taken, this.#signal, this.#copies),
+      )
       this.#outcomes.gone(wanted, live)
       await this.#timer.time('rewrite', () => this.#rewriteAll(live))
       if (this.#commitsPartly) await this.#commitWaiting()
     }
     await this.#commitWaiting()
     this.#queue.release()
+  }
+
+  /** Whether files may be copied: new ones take their statistics from those of the old ones. */
+  get #copies(): boolean {
+    return this.#plan.groups.some(({ how }) => how === 'copy')
   }
 
   get #commitsPartly(): boolean {
@@ -163,7 +170,7 @@ class Execution {
   async #rewrite(group: LiveGroup): Promise<RewrittenGroup | undefined> {
     const table = this.#table
     try {
-      const added = await encodeGroup(
+      const { added, files, left } = await rewriteGroup(
         {
           table,
           context: rewriteContext(table, group.start),
@@ -174,7 +181,8 @@ class Execution {
         },
         group.files,
       )
-      return { ...group, added, formatVersion: table.metadata.formatVersion }
+      if (left !== undefined) this.#outcomes.failed({ ...group, files: left.files }, 'refused', left.error)
+      return { ...group, files, added, formatVersion: table.metadata.formatVersion }
     } catch (error) {
       if (this.#signal.aborted) throw error
       if (isRefusal(error)) return this.#outcomes.failed(group, 'refused', error)

@@ -45,12 +45,13 @@ export async function findLiveGroups(
   start: Snapshot,
   wanted: readonly WantedGroup[],
   signal?: AbortSignal,
+  statistics = false,
 ): Promise<LiveGroup[]> {
   const groupOf = new Map(wanted.flatMap((group) => group.paths.map((path) => [path, group] as const)))
   const found = new Map<WantedGroup, ScanFile[]>()
   const seen = new Set<string>()
   const twice = new Set<WantedGroup>()
-  const options = { ...(signal !== undefined && { signal }) }
+  const options = { statistics, ...(signal !== undefined && { signal }) }
   for await (const batch of planWith(table, options, rewriteContext(table, start))) {
     for (const scanned of batch) {
       const { filePath } = scanned.file

@@ -130,6 +130,10 @@ export const rewriteDataFilesOptions = {
     min: 64 * 1024 ** 2,
     default: gib,
   }),
+  'copy-min-row-group-bytes': integerOption(
+    'Files whose row groups have so many bytes on average, and no deletes, are joined by copying their bytes.',
+    { min: 1, default: 16 * 1024 ** 2 },
+  ),
   'staging-budget-bytes': integerOption(
     'Disk for copies of remote files, for all groups together. A file that is larger is not rewritten.',
     { min: 16 * 1024, default: 10 * gib },

@@ -1,15 +1,14 @@
-import { tableName, type LoadedTable } from '../../catalogs/catalog.ts'
-import { IcebergError } from '../../errors.ts'
+import type { LoadedTable } from '../../catalogs/catalog.ts'
 import { partitionKey } from '../../manifests/partition-key.ts'
 import { partitionPath } from '../../manifests/partition-path.ts'
-import { currentSnapshot, schemaOf } from '../../metadata/table-metadata.ts'
-import { assertWritableColumns } from '../../parquet/write-types.ts'
-import { assertReadable } from '../../scan/projection.ts'
+import { currentSnapshot } from '../../metadata/table-metadata.ts'
 import { planContext, planFiles, type PlanContext, type ScanFile } from '../../scan/plan.ts'
 import { plannedTable, type PlannedTable } from '../action.ts'
 import { fileReason, groupReason, packed, type Candidate, type GroupReason } from './candidates.ts'
 import { rewriteSettings, type RewriteDataFilesRequest, type RewriteSettings } from './options.ts'
 import { expectedOutputFiles, splitBytes } from './sizes.ts'
+import { copyObstacle, howOf, type How, type HowReason } from './copyable.ts'
+import { unsupportedColumns } from './unsupported-columns.ts'
 import { YoungPartitions } from './young-partitions.ts'
 
 /** Why a file is not rewritten. */
@@ -40,6 +39,9 @@ export interface RewriteGroup {
   readonly expectedFiles: number
   /** Bytes of the input that each new file takes. */
   readonly splitBytes: number
+  /** `copy`: those of its files that can be are joined by copying their bytes. */
+  readonly how: How
+  readonly howReason: HowReason
 }
 
 /** What a rewrite will do. Plain data, which prints as JSON. */
@@ -54,11 +56,13 @@ export interface RewriteDataFilesPlan {
   readonly bytes: number
   readonly expectedFiles: number
   readonly leftOut: readonly LeftOut[]
-  /** Why columns cannot be read and written exactly: no group is planned then. */
+  /** Why columns cannot be read and written exactly: only files that can be copied are planned then. */
   readonly unsupported?: string
 }
 
-interface PlanFile extends PlannedFile, Candidate {}
+interface PlanFile extends PlannedFile, Candidate {
+  readonly obstacle: ReturnType<typeof copyObstacle>
+}
 
 interface Partition {
   readonly key: string
@@ -83,7 +87,7 @@ export async function planRewriteDataFiles(
   for await (const batch of planFiles(table, scan)) {
     for (const scanned of batch) collect(scanned, settings, context, { partitions, young, leftOut })
   }
-  const unsupported = unsupportedColumns(table)
+  const unsupported = unsupportedColumns(table)?.message
   const groups = [...partitions.values()].flatMap((partition) =>
     young.has(partition.key)
       ? leftOut.all('young-partition', partition.files)
@@ -132,24 +136,34 @@ function collect(
     bytes: file.fileSizeInBytes,
     rows: file.recordCount,
     why,
+    obstacle: copyObstacle(scanned, settings),
   })
 }
 
 type Planned = Omit<RewriteGroup, 'number'>
 
 function groupsOf(
-  { text, files }: Partition,
+  { text, files: all }: Partition,
   settings: RewriteSettings,
   isUnsupported: boolean,
   leftOut: LeftOutCounts,
 ): Planned[] {
   const { sizes, options } = settings
   const limits = { maxBytes: options['max-file-group-size-bytes'], maxFiles: options['max-file-group-input-files'] }
+  const isCopyable = ({ obstacle }: PlanFile): boolean => obstacle === undefined
+  const files = isUnsupported ? all.filter(isCopyable) : all
+  if (isUnsupported)
+    leftOut.all(
+      'unsupported-type',
+      all.filter((file) => !isCopyable(file)),
+    )
   return packed(files, limits).flatMap((group): Planned[] => {
     const why = groupReason(group, settings)
     if (why === undefined) return leftOut.all('group-too-small', group)
     const bytes = sum(group, (file) => file.bytes)
-    if (isUnsupported) return leftOut.all('unsupported-type', group)
+    const obstacles = group.map(({ obstacle }) => obstacle)
+    const { how, howReason } = howOf(obstacles, settings, text !== undefined)
+    if (isUnsupported && how === 'encode') return leftOut.all('unsupported-type', group)
     return [
       {
         ...(text !== undefined && { partition: text }),
@@ -159,6 +173,8 @@ function groupsOf(
         rows: sum(group, (file) => file.rows),
         expectedFiles: expectedOutputFiles(bytes, sizes),
         splitBytes: splitBytes(bytes, sizes),
+        how,
+        howReason,
       },
     ]
   })
@@ -184,19 +200,6 @@ function inJobOrder(groups: readonly Planned[], { options }: RewriteSettings): P
   const by = (group: Planned): number => (order.startsWith('bytes') ? group.bytes : group.files.length)
   const sign = order.endsWith('desc') ? -1 : 1
   return order === 'none' ? [...groups] : groups.toSorted((a, b) => sign * (by(a) - by(b)))
-}
-
-/** Why the table's columns cannot be read and written exactly; undefined when they can. */
-function unsupportedColumns({ metadata, identifier }: LoadedTable): string | undefined {
-  const schema = schemaOf(metadata)
-  try {
-    assertReadable(schema.fields, tableName(identifier))
-    assertWritableColumns(schema, tableName(identifier))
-    return undefined
-  } catch (error) {
-    if (error instanceof IcebergError) return error.message
-    throw error
-  }
 }
 
 class LeftOutCounts {
