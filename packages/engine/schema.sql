@@ -166,7 +166,8 @@ CREATE INDEX finished_jobs_error_code ON fencepost.finished_jobs USING btree (er
 CREATE INDEX finished_jobs_lately ON fencepost.finished_jobs USING brin (completed_at) WITH (pages_per_range='32', autosummarize='on');
 CREATE INDEX finished_jobs_lock ON fencepost.finished_jobs USING btree (lock_key, job_id) WHERE (lock_key IS NOT NULL);
 CREATE INDEX finished_jobs_parent ON fencepost.finished_jobs USING btree (parent_job_id, status) WHERE (parent_job_id IS NOT NULL);
-CREATE INDEX finished_jobs_pipeline ON fencepost.finished_jobs USING btree (pipeline_id) WHERE (pipeline_id IS NOT NULL);
+CREATE INDEX finished_jobs_pipeline ON fencepost.finished_jobs USING btree (pipeline_id, job_id) WHERE (pipeline_id IS NOT NULL);
+CREATE INDEX finished_jobs_pipeline_own ON fencepost.finished_jobs USING btree (pipeline_id, status, job_id) WHERE ((pipeline_id IS NOT NULL) AND (parent_job_id IS NULL));
 CREATE UNIQUE INDEX finished_jobs_pkey ON fencepost.finished_jobs USING btree (job_id);
 CREATE INDEX finished_jobs_tags ON fencepost.finished_jobs USING gin (tags) WHERE (tags IS NOT NULL);
 CREATE INDEX finished_jobs_unsuccessful ON fencepost.finished_jobs USING btree (status, job_id) WHERE (status <> 'completed'::text);
@@ -258,7 +259,8 @@ CREATE INDEX live_jobs_lock ON fencepost.live_jobs USING btree (lock_key) WHERE 
 CREATE UNIQUE INDEX live_jobs_one_active_per_dedup_key ON fencepost.live_jobs USING btree (dedup_key) WHERE (dedup_key IS NOT NULL);
 CREATE UNIQUE INDEX live_jobs_one_running_per_slot ON fencepost.live_jobs USING btree (slot_key) WHERE ((status = 'running'::text) AND (slot_key IS NOT NULL));
 CREATE INDEX live_jobs_parent ON fencepost.live_jobs USING btree (parent_job_id) WHERE (parent_job_id IS NOT NULL);
-CREATE INDEX live_jobs_pipeline ON fencepost.live_jobs USING btree (pipeline_id) WHERE (pipeline_id IS NOT NULL);
+CREATE INDEX live_jobs_pipeline ON fencepost.live_jobs USING btree (pipeline_id, job_id) WHERE (pipeline_id IS NOT NULL);
+CREATE INDEX live_jobs_pipeline_own ON fencepost.live_jobs USING btree (pipeline_id, job_id) WHERE ((pipeline_id IS NOT NULL) AND (parent_job_id IS NULL));
 CREATE UNIQUE INDEX live_jobs_pkey ON fencepost.live_jobs USING btree (job_id) WITH (fillfactor='50');
 CREATE INDEX live_jobs_running_unclaimed ON fencepost.live_jobs USING btree (job_id) WHERE ((status = 'running'::text) AND (locked_at IS NULL));
 CREATE INDEX live_jobs_start_by ON fencepost.live_jobs USING btree (start_by) WHERE ((status = 'pending'::text) AND (start_by IS NOT NULL) AND (started_at IS NULL));

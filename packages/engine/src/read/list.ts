@@ -73,7 +73,8 @@ export async function listPage(db: Db, options: PageOptions): Promise<JobPage> {
   return { jobs, next: more ? jobs.at(-1)?.jobId : until }
 }
 
-function pageStatement(db: Pick<Db, 't'>, options: PageOptions, until: string | undefined): Sql {
+/** The statement, for the test that reads its plan. */
+export function pageStatement(db: Pick<Db, 't'>, options: PageOptions, until?: string): Sql {
   const { include = [], payloadOf = [], maxBytes } = options
   const order = orderOf(options)
   const wanted = checkLimit(options.limit) + 1

@@ -1,6 +1,6 @@
 import type { Db } from '../database/database.ts'
-import { sql } from '../database/sql.ts'
-import { jobColumns, jobFromRow, summaryColumns, type Job, type JobRow, type JobStatus } from './job.ts'
+import { sql, type Sql } from '../database/sql.ts'
+import { jobColumns, jobFromRow, type Job, type JobRow, type JobStatus } from './job.ts'
 import { listPage, type JobPage, type PageOptions } from './list.ts'
 
 export type PipelineStatus = 'running' | 'completed' | 'partial' | 'failed'
@@ -51,24 +51,32 @@ export async function getPipelinePage(
   pipelineId: string,
   options: Omit<PageOptions, 'pipelineId' | 'oldestFirst'>,
 ): Promise<PipelinePage | undefined> {
-  const { t } = db
-  // Which states there are is all that its status depends on.
-  const kinds = await db.query<{ status: JobStatus; parent: string | null; again: string | null; visible: boolean }>(
+  const [found] = await db.query<{ visible: boolean; statuses: JobStatus[] }>(
     'pipeline.states',
-    sql`select status, min(parent_job_id::text) as parent, min(run_again_as::text) as again,
-               bool_or(deleted_at is null) as visible
-          from (select ${summaryColumns(t)}, deleted_at from ${t.jobs} where pipeline_id = ${pipelineId}) job
-         group by status, parent_job_id is null, run_again_as is null`,
+    statesStatement(db, pipelineId),
   )
-  if (!kinds.some(({ visible }) => visible)) return undefined
-  const status = pipelineStatus(
-    kinds.map(({ status: one, parent, again }) => ({
-      status: one,
-      parentJobId: parent ?? undefined,
-      runAgainAs: again ?? undefined,
-    })),
-  )
+  if (found?.visible !== true) return undefined
+  const status = pipelineStatus(found.statuses.map((one) => ({ status: one })))
   return { pipelineId, status, ...(await listPage(db, { ...options, pipelineId, oldestFirst: true })) }
+}
+
+/** Which states its own jobs are in, which is all that its status depends on, and whether any job may be seen. */
+export function statesStatement({ t }: Pick<Db, 't'>, pipelineId: string): Sql {
+  const id = sql`${pipelineId}::uuid`
+  // The first of each, in the order of an index: without an order Postgres may look through the table for one.
+  const first = (table: Sql, condition: Sql) =>
+    sql`exists (select from ${table} where pipeline_id = ${id} and ${condition} order by job_id limit 1)`
+  // A scalar subquery and no anti-join, for which Postgres may read all jobs first.
+  const stands = sql`coalesce((select false from ${t.runAgains} again where again.run_again_of = job.job_id limit 1), true)`
+  const finished = (status: Sql) =>
+    first(sql`${t.finishedJobs} job`, sql`parent_job_id is null and status = ${status} and ${stands}`)
+  return sql`
+    select ${first(t.liveJobs, sql`true`)} or ${first(t.finishedJobs, sql`deleted_at is null`)} as visible,
+           array_remove(array[
+             case when ${first(t.liveJobs, sql`parent_job_id is null`)} then 'running' end,
+             case when ${finished(sql`'completed'`)} then 'completed' end,
+             case when ${finished(sql`'failed'`)} then 'failed' end,
+             case when ${finished(sql`'cancelled'`)} then 'cancelled' end], null) as statuses`
 }
 
 /** The ids of a pipeline's jobs that can still run. */
