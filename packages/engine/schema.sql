@@ -120,6 +120,33 @@ sequence event_ids as bigint
 
 sequence job_steps_id_seq as bigint
 
+table bulk_acts (
+  bulk_act_id uuid not null,
+  act text not null,
+  filter jsonb not null,
+  before_job_id uuid not null,
+  previewed_count bigint not null,
+  previewed_at timestamp with time zone not null,
+  state text not null default 'previewed'::text,
+  submitted_by text,
+  cursor_job_id uuid,
+  done bigint not null default 0,
+  refused bigint not null default 0,
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  constraint bulk_acts_act CHECK (act = ANY (ARRAY['run_again'::text, 'cancel'::text, 'delete'::text])),
+  constraint bulk_acts_pkey PRIMARY KEY (bulk_act_id),
+  constraint bulk_acts_state CHECK (state = ANY (ARRAY['previewed'::text, 'running'::text, 'completed'::text, 'stopped'::text])),
+  constraint bulk_acts_times CHECK (
+CASE state
+    WHEN 'previewed'::text THEN num_nonnulls(started_at, ended_at) = 0
+    WHEN 'running'::text THEN started_at IS NOT NULL AND ended_at IS NULL
+    ELSE num_nulls(started_at, ended_at) = 0
+END)
+);
+CREATE UNIQUE INDEX bulk_acts_pkey ON fencepost.bulk_acts USING btree (bulk_act_id);
+CREATE INDEX bulk_acts_running ON fencepost.bulk_acts USING btree (started_at) WHERE (state = 'running'::text);
+
 table finished_jobs (
   submitted_at timestamp with time zone not null,
   run_after timestamp with time zone not null,

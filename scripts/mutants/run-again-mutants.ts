@@ -52,4 +52,28 @@ export const mutants: readonly Mutant[] = [
     tests: ['packages/engine/src/read/filter.test.ts'],
     by: 'a list goes on itself',
   },
+  {
+    name: 'an act on more jobs than were previewed',
+    file: 'packages/engine/src/bulk/bulk-acts.ts',
+    find: 'if (count > previewed * growth)',
+    replace: 'if (count > previewed * growth * 2)',
+    tests: ['packages/engine/src/bulk/bulk-acts.test.ts'],
+    by: 'a set that has grown',
+  },
+  {
+    name: 'a token that is good for ever',
+    file: 'packages/engine/src/bulk/bulk-acts.ts',
+    find: 'and previewed_at > ${t.now} - ${validMs}',
+    replace: 'and previewed_at > ${t.now} - 1000 * ${validMs}',
+    tests: ['packages/engine/src/bulk/bulk-acts.test.ts'],
+    by: 'a token is good for a minute',
+  },
+  {
+    name: 'an act that includes jobs submitted after its preview',
+    file: 'packages/engine/src/bulk/matching.ts',
+    find: 'job_id < ${beforeJobId}::uuid and',
+    replace: '(job_id < ${beforeJobId}::uuid or true) and',
+    tests: ['packages/engine/src/bulk/bulk-acts.test.ts'],
+    by: 'submitted after the preview',
+  },
 ]

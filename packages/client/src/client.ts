@@ -1,3 +1,4 @@
+import type { NewPreview } from './bulk-act.ts'
 import type { JobEvent } from './event.ts'
 import { follow, type FollowOptions } from './follow.ts'
 import type { ChildrenQuery, JobFilter, JobSummary, ListQuery, PipelineQuery, Submission } from './job.ts'
@@ -127,6 +128,14 @@ function serviceCalls(ask: Ask) {
       ask(routes.getPipeline, { params: { pipeline_id: pipelineId }, query }, more),
     abortPipeline: (pipelineId: string, more?: CallOptions) =>
       ask(routes.abortPipeline, { params: { pipeline_id: pipelineId } }, more),
+    /** Counts the jobs of a filter; its token starts the act on them. */
+    previewBulkAct: (body: NewPreview, more?: CallOptions) => ask(routes.previewBulkAct, { body }, more),
+    startBulkAct: (token: string, more?: CallOptions) => ask(routes.startBulkAct, { body: { token } }, more),
+    getBulkAct: (bulkActId: string, more?: CallOptions) =>
+      ask(routes.getBulkAct, { params: { bulk_act_id: bulkActId } }, more),
+    listBulkActs: (more?: CallOptions) => ask(routes.listBulkActs, {}, more),
+    stopBulkAct: (bulkActId: string, more?: CallOptions) =>
+      ask(routes.stopBulkAct, { params: { bulk_act_id: bulkActId } }, more),
     listSchedules: (query: SchedulesQuery = {}, more?: CallOptions) => ask(routes.listSchedules, { query }, more),
     getSchedule: (name: string, more?: CallOptions) => ask(routes.getSchedule, { params: { name } }, more),
     /** Makes the schedule of this name, or changes it. */

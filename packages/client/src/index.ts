@@ -1,3 +1,4 @@
+export { act, bulkAct, preview, type Act, type BulkAct, type NewPreview, type Preview } from './bulk-act.ts'
 export { createClient, type Client, type ClientOptions, type SubmitCallOptions } from './client.ts'
 export { apiErrors, errorAnswer, FencepostApiError, isApiErrorCode, type ApiErrorCode } from './errors.ts'
 export { jobEvent, streamClosed, streamClosedEvent, terminalEvents, type JobEvent, type StreamClosed } from './event.ts'

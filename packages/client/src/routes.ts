@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { bulkAct, bulkStart, newPreview, preview } from './bulk-act.ts'
 import { eventsQuery, jobEvent } from './event.ts'
 import { explanation } from './explanation.ts'
 import { childrenQuery, job, jobCount, jobFilter, jobSummary, listQuery, pipelineQuery, submission } from './job.ts'
@@ -9,6 +10,7 @@ import { createdToken, newToken, token } from './token.ts'
 
 // An address at which nothing can be is answered 404 like one at which nothing is, so path parameters are any text.
 const jobPath = z.object({ job_id: z.string() })
+const bulkActPath = z.object({ bulk_act_id: z.string() })
 const schedulePath = z.object({ name: z.string() })
 const pipelinePath = z.object({ pipeline_id: z.string() })
 
@@ -148,6 +150,61 @@ export const routes = {
     answer: { mediaType: 'text/event-stream' },
     stream: jobEvent,
     errors: [],
+  },
+  listBulkActs: {
+    method: 'GET',
+    path: '/bulk-acts',
+    summary: 'The acts on all jobs of a filter that were started, the latest first',
+    tag: 'bulk acts',
+    role: 'viewer',
+    status: 200,
+    answer: z.array(bulkAct),
+    errors: [],
+  },
+  getBulkAct: {
+    method: 'GET',
+    path: '/bulk-acts/{bulk_act_id}',
+    summary: 'One act, and how far it has come',
+    tag: 'bulk acts',
+    role: 'viewer',
+    params: bulkActPath,
+    status: 200,
+    answer: bulkAct,
+    errors: ['bulk_act_not_found'],
+  },
+  previewBulkAct: {
+    method: 'POST',
+    path: '/bulk-acts/preview',
+    summary: 'Counts the jobs of a filter, and gives a token to act on them within a minute',
+    tag: 'bulk acts',
+    role: 'operator',
+    body: newPreview,
+    status: 200,
+    answer: preview,
+    errors: [],
+  },
+  startBulkAct: {
+    method: 'POST',
+    path: '/bulk-acts',
+    summary: 'Starts the act that was previewed; it is done in batches',
+    tag: 'bulk acts',
+    role: 'operator',
+    body: bulkStart,
+    status: 202,
+    answer: bulkAct,
+    answerHeaders: { Location: 'Where the act is.' },
+    errors: ['bulk_token_invalid', 'bulk_set_grown'],
+  },
+  stopBulkAct: {
+    method: 'POST',
+    path: '/bulk-acts/{bulk_act_id}/stop',
+    summary: 'Ends an act after the batch that is under way',
+    tag: 'bulk acts',
+    role: 'operator',
+    params: bulkActPath,
+    status: 200,
+    answer: bulkAct,
+    errors: ['bulk_act_not_found', 'bulk_act_ended'],
   },
   listOperations: {
     method: 'GET',

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
-import { afterwards } from './attempt/afterwards.ts'
 import type { Attempt } from './attempt/attempt.ts'
 import { Claims, type EngineClaimOptions } from './attempt/claims.ts'
 import { renewAttempts } from './attempt/renewals.ts'
 import { execute, outcomeOf, outcomeOfError } from './attempt/run.ts'
 import { settle, settleAll, type Outcome } from './attempt/settle.ts'
+import { told } from './attempt/told.ts'
+import { BulkActs } from './bulk/bulk-acts.ts'
 import { listStepsOf, type Step } from './attempt/step.ts'
 import { checkInteger, checkKey, storableText } from './check.ts'
 import type { Context } from './context.ts'
@@ -75,6 +76,8 @@ export class Engine {
   readonly workerId: string
   /** Jobs that are submitted at set times. */
   readonly schedules: Schedules
+  /** Acts on all jobs of a filter. */
+  readonly bulkActs: BulkActs
   /** Events as they are written, for those who follow them. */
   readonly feed: EventFeed
   readonly #context: Context
@@ -87,6 +90,7 @@ export class Engine {
     this.#close = options.close
     this.workerId = options.workerId ?? `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`
     this.schedules = new Schedules(context)
+    this.bulkActs = new BulkActs(context)
     this.feed = new EventFeed(context.database)
     this.#claims = new Claims(context, this.workerId, () => this.sweep())
   }
@@ -280,14 +284,8 @@ export class Engine {
   }
 
   async #cancel(jobIds: readonly string[], by: string | undefined): Promise<string[]> {
-    const { database, wake } = this.#context
-    const rows = await cancelTrees(database, jobIds, checkKey(by, 'by'))
-    wake.cancelled(rows.running)
-    wake.queues(rows.freed)
-    await afterwards(
-      this.#context,
-      rows.orphans.map((row) => row.parent_job_id),
-    )
+    const rows = await cancelTrees(this.#context.database, jobIds, checkKey(by, 'by'))
+    await told(this.#context, rows)
     return rows.jobIds
   }
 

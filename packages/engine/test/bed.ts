@@ -106,6 +106,7 @@ export async function openBed(options: Partial<EngineOptions> = {}): Promise<Bed
           'schedules',
           'paused_queues',
           'run_agains',
+          'bulk_acts',
         ]
           .map((table) => `delete from ${schema}.${table}`)
           .join('; '),

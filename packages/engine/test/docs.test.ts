@@ -198,7 +198,7 @@ describe('every page', () => {
 
   test.each(pages)('%s names only functions that are there', (page) => {
     const members: Record<string, string[]> = {
-      engine: [...Object.getOwnPropertyNames(Engine.prototype), 'schedules'],
+      engine: [...Object.getOwnPropertyNames(Engine.prototype), 'schedules', 'bulkActs'],
       attempt: [...Object.getOwnPropertyNames(Attempt.prototype), 'claimed'],
     }
     const named = [...read(page).matchAll(/\b(engine|attempt)\.([a-z]\w*)/gi)]

@@ -12,6 +12,7 @@ import { JobFeed } from './events/job-feed.ts'
 import { Listening } from './events/listening.ts'
 import { Streams } from './events/streams.ts'
 import { createApp } from './http/app.ts'
+import { bulkEndpoints } from './jobs/bulk-endpoints.ts'
 import { filtersOf } from './jobs/filter.ts'
 import { jobEndpoints } from './jobs/endpoints.ts'
 import { JobReader } from './jobs/job-reader.ts'
@@ -101,6 +102,7 @@ function endpointsOf(options: CheckedServerOptions, access: Access, live: Live, 
   const pages = new JobPages(present, { ...options, payloadOf })
   const endpoints = [
     ...jobEndpoints(engine, jobs, pages, present, filtersOf(applications)),
+    ...bulkEndpoints(engine, present, filtersOf(applications)),
     ...eventEndpoints(engine, jobs, live, options),
     submitEndpoint(engine, jobs, present, options.logger),
     ...scheduleEndpoints(engine, options),

@@ -20,6 +20,8 @@ export class Upkeep {
       this.#every(options.sweepMs, 'schedules_failed', async () => {
         await engine.schedules.submitDue()
       }),
+      // Acts whose process has gone away go on here.
+      this.#every(options.sweepMs, 'bulk_acts_failed', () => engine.bulkActs.resume()),
       this.#every(options.retainMs, 'retain_failed', async () => {
         await engine.retain()
         await forgetOldKeys(engine.database)

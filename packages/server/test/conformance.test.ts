@@ -232,6 +232,56 @@ describe('GET /jobs', () => {
   })
 })
 
+describe('bulk acts', () => {
+  const filter = { operation: ['echo'], status: ['pending'] }
+  const preview = async (body: object = { act: 'cancel', filter }) => {
+    const answer = await ask(routes.previewBulkAct, {}, { body })
+    return answer.json as { token: string; count: number; sample: { job_id: string }[] }
+  }
+
+  test('are previewed, started once, and done', async () => {
+    const { job: made } = await submit()
+    await submit('resize', { payload: { image: 'a' } })
+    const { token, count, sample } = await preview()
+    expect([count, sample.map(({ job_id: jobId }) => jobId)]).toEqual([1, [made.job_id]])
+    const started = await ask(routes.startBulkAct, {}, { body: { token } })
+    expect(started).toMatchObject({ status: 202 })
+    expect(started.headers.get('location')).toBe(`/bulk-acts/${token}`)
+    await on.engine.bulkActs.resume()
+    const named = { bulk_act_id: token }
+    expect((await ask(routes.getBulkAct, named)).json).toMatchObject({ state: 'completed', done: 1, refused: 0 })
+    expect((await ask(routes.listBulkActs)).json).toMatchObject([named])
+    expect((await ask(routes.getJob, made)).json).toMatchObject({ status: 'cancelled' })
+    expect(await ask(routes.startBulkAct, {}, { body: { token } })).toMatchObject({ status: 202 })
+    expect(await ask(routes.stopBulkAct, named)).toMatchObject({ status: 409, code: 'bulk_act_ended' })
+  })
+
+  test('are refused without a token, and when more jobs fit than were previewed', async () => {
+    const unknown = await ask(routes.startBulkAct, {}, { body: { token: unknownId } })
+    expect(unknown).toMatchObject({ status: 409, code: 'bulk_token_invalid' })
+    const { token } = await preview()
+    await submit()
+    expect(await ask(routes.startBulkAct, {}, { body: { token } })).toMatchObject({
+      status: 409,
+      code: 'bulk_set_grown',
+    })
+    for (const route of [routes.getBulkAct, routes.stopBulkAct]) {
+      const absent = await ask(route, { bulk_act_id: token })
+      expect(absent).toMatchObject({ status: 404, code: 'bulk_act_not_found' })
+    }
+    expect(await ask(routes.previewBulkAct, {}, { body: { act: 'forget', filter } })).toMatchObject({ status: 400 })
+  })
+
+  test('are stopped while they wait for drain', async () => {
+    const { job: made } = await submit()
+    await on.engine.cancel(made.job_id)
+    await on.engine.setDrain('submissions')
+    const { token } = await preview({ act: 'run_again', filter: {} })
+    await ask(routes.startBulkAct, {}, { body: { token } })
+    expect((await ask(routes.stopBulkAct, { bulk_act_id: token })).json).toMatchObject({ state: 'stopped', done: 0 })
+  })
+})
+
 describe('one job', () => {
   test('GET says when to look again while it has not ended, and has its results when there are any', async () => {
     const { job: made } = await submit('resize', { payload: { image: 'dog' } })

@@ -24,6 +24,7 @@ export function relationsOf(schema: string) {
     settings: within('settings'),
     schedules: within('schedules'),
     runAgains: within('run_agains'),
+    bulkActs: within('bulk_acts'),
     sweeps: within('sweeps'),
     migrations: within('migrations'),
     packageMigrations: within('package_migrations'),

@@ -44,24 +44,27 @@ export async function cancelTrees(
   roots: readonly string[],
   by: string | undefined,
 ): Promise<CancelledRows> {
-  return database.transaction('cancel', async (db) => {
-    const rows: CancelledRow[] = []
-    let next: readonly string[] = roots
-    while (next.length > 0) {
-      rows.push(...(await cancelRows(db, await lockTrees(db, next), by)))
-      next = await unfinishedChildren(
-        db,
-        rows.map((row) => row.job_id),
-      )
-    }
-    const cancelled = new Set(rows.map((row) => row.job_id))
-    return {
-      jobIds: [...cancelled],
-      running: rows.flatMap(({ job_id: jobId, attempt_id: attemptId }) => (attemptId ? [{ jobId, attemptId }] : [])),
-      freed: rows.filter((row) => row.frees_slot).map(({ queue }) => queue),
-      orphans: rows.filter(({ parent_job_id: parent }) => parent !== null && !cancelled.has(parent)),
-    }
-  })
+  return database.transaction('cancel', (db) => cancelTreesIn(db, roots, by))
+}
+
+/** The same as a part of a transaction. */
+export async function cancelTreesIn(db: Db, roots: readonly string[], by: string | undefined): Promise<CancelledRows> {
+  const rows: CancelledRow[] = []
+  let next: readonly string[] = roots
+  while (next.length > 0) {
+    rows.push(...(await cancelRows(db, await lockTrees(db, next), by)))
+    next = await unfinishedChildren(
+      db,
+      rows.map((row) => row.job_id),
+    )
+  }
+  const cancelled = new Set(rows.map((row) => row.job_id))
+  return {
+    jobIds: [...cancelled],
+    running: rows.flatMap(({ job_id: jobId, attempt_id: attemptId }) => (attemptId ? [{ jobId, attemptId }] : [])),
+    freed: rows.filter((row) => row.frees_slot).map(({ queue }) => queue),
+    orphans: rows.filter(({ parent_job_id: parent }) => parent !== null && !cancelled.has(parent)),
+  }
 }
 
 async function lockTrees(db: Db, roots: readonly string[]): Promise<string[]> {

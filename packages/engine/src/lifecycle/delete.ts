@@ -7,14 +7,20 @@ export type Deleted =
   | { deleted: false; why: 'not_found' }
   | { deleted: false; why: 'unfinished'; status: 'pending' | 'running' }
 
-/** delete: hides a finished job from reads; the row stays for audit until retention removes it. */
-export async function deleteJob(db: Db, jobId: string, by: string | undefined): Promise<Deleted> {
+/** delete: hides finished jobs from reads; the rows stay for audit until retention removes them. Returns those it hid. */
+export async function deleteJobs(db: Db, jobIds: readonly string[], by: string | undefined): Promise<string[]> {
   const { t } = db
-  const rows = await db.query(
+  const rows = await db.query<{ job_id: string }>(
     'delete',
     sql`
-    with deleted as (
-      update ${t.finishedJobs} set deleted_at = ${t.now} where job_id = ${jobId} and deleted_at is null
+    with found as (
+      select job_id from ${t.finishedJobs} where job_id = any(${jobIds}::uuid[]) and deleted_at is null
+       order by job_id
+         for update
+    ),
+    deleted as (
+      update ${t.finishedJobs} set deleted_at = ${t.now}
+       where job_id = any(array(select job_id from found)) and deleted_at is null
       returning job_id
     ),
     told as (
@@ -24,7 +30,12 @@ export async function deleteJob(db: Db, jobId: string, by: string | undefined): 
     )
     select job_id from deleted`,
   )
-  if (rows.length > 0) return { deleted: true }
+  return rows.map((row) => row.job_id)
+}
+
+export async function deleteJob(db: Db, jobId: string, by: string | undefined): Promise<Deleted> {
+  const { t } = db
+  if ((await deleteJobs(db, [jobId], by)).length > 0) return { deleted: true }
   const [job] = await db.query<{ status: JobStatus }>(
     'delete.why',
     sql`select status from ${t.jobs} where job_id = ${jobId} and deleted_at is null`,
