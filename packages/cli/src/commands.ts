@@ -15,6 +15,7 @@ import {
   showJob,
 } from './jobs/commands.ts'
 import { submit } from './jobs/submit.ts'
+import { lakeDemo } from './lake/command.ts'
 import { operations } from './operations.ts'
 import { abortPipeline, showPipeline } from './pipelines.ts'
 import { migrate, serve, up, worker } from './service/commands.ts'
@@ -29,6 +30,7 @@ export const commands: readonly Command[] = [
   serve,
   worker,
   migrate,
+  lakeDemo,
   submit,
   listJobs,
   showJob,

@@ -1,3 +1,4 @@
+export * from './demo/index.ts'
 export * from './health/index.ts'
 export * from './sample-lake/index.ts'
 export { maintenance, type MaintenanceOptions } from './application.ts'

@@ -1,5 +1,6 @@
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { effectiveSettings } from './health-settings.ts'
+import { effectiveSettings, healthSettings } from './health-settings.ts'
 
 test('a table property comes before one of Iceberg’s, that before the settings, those before what is built in', () => {
   const properties = {
@@ -24,4 +25,28 @@ test('a property that is no value is passed over and named', () => {
     { property: 'fencepost.min-input-files', value: 'many' },
     { property: 'fencepost.min-points', value: '500' },
   ])
+})
+
+test('docs/guides/health.md lists exactly the settings, with property, default and meaning', () => {
+  const page = readFileSync(new URL('../../../../docs/guides/health.md', import.meta.url), 'utf8')
+  const rows = page
+    .slice(page.indexOf('\n## Settings\n'))
+    .split('\n')
+    .filter((line) => line.startsWith('|'))
+    .slice(2)
+    .map((line) =>
+      line
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    )
+  expect(rows).toEqual(
+    Object.entries(healthSettings).map(([name, setting]) => [
+      `\`${name}\``,
+      `\`${setting.property}\``,
+      'icebergProperty' in setting ? `\`${setting.icebergProperty}\`` : '–',
+      String(setting.builtIn),
+      setting.meaning,
+    ]),
+  )
 })

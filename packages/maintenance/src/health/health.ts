@@ -78,6 +78,7 @@ export function health(
     points: points[index] ?? 0,
     action,
   }))
+  const largestFirst = shown.filter(({ seconds }) => seconds > 0).toSorted((a, b) => b.seconds - a.seconds)
   const { actions, after } = recommendedActions(facts, settings.values, costs)
   const afterMicros = scanMicros(after, costs)
   return {
@@ -85,9 +86,9 @@ export function health(
     band: bandOf(score),
     scanSeconds: actual / 1_000_000,
     idealScanSeconds: ideal / 1_000_000,
-    losses: shown.filter(({ seconds }) => seconds > 0).toSorted((a, b) => b.seconds - a.seconds),
+    losses: largestFirst,
     wastedBytes: wasteOf(facts),
-    issues: issuesOf(facts, shown, settings),
+    issues: issuesOf(facts, largestFirst, settings),
     recommendedActions: actions,
     scoreAfter: actions.length === 0 ? score : scoreOf(Math.min(ideal, afterMicros), afterMicros),
     scanSecondsAfter: afterMicros / 1_000_000,

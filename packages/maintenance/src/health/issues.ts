@@ -22,7 +22,7 @@ export function issuesOf(
 ): HealthIssue[] {
   const issues: HealthIssue[] = []
   for (const { code, points, seconds } of losses) {
-    if (seconds === 0 || points < values.minPoints || points === 0) continue
+    if (points === 0 || points < values.minPoints) continue
     const { message, evidence } = described(code, facts)
     const severity = points >= criticalPoints ? 'critical' : 'warning'
     issues.push({ code, severity, message, evidence: { ...evidence, seconds, points } })

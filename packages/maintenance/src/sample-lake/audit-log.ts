@@ -14,7 +14,7 @@ const orphanAgeDays = 9
 export const auditLog: LakeTable = {
   namespace: 'ops',
   name: 'audit_log',
-  story: 'a batch a day: 300 manifests, and files of batches that failed long ago',
+  story: 'a batch a day: a manifest for each, and files of batches that failed long ago',
   make: async (making) => {
     const { nowMs, scale, signal } = making
     const days = scaled(300, scale, 20)

@@ -15,7 +15,7 @@ const openPeriods = 2
 export const orders: LakeTable = {
   namespace: 'sales',
   name: 'orders',
-  story: 'withdrawn orders, deleted a few at a time: 180 files of position deletes',
+  story: 'withdrawn orders, deleted a few at a time: files of position deletes',
   make: async (making) => {
     const { nowMs, scale } = making
     const periods = scaled(36, scale, 12)

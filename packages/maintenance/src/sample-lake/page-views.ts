@@ -24,7 +24,7 @@ const rowsPerFile = 20
 export const pageViews: LakeTable = {
   namespace: 'analytics',
   name: 'page_views',
-  story: 'a stream of clicks: 1,500 small files over 30 days, 200 snapshots',
+  story: 'a stream of clicks: small files every few hours, and a snapshot each time',
   make: async (making) => {
     const { nowMs, scale } = making
     const days = scaled(30, scale, 5)

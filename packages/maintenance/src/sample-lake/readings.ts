@@ -11,7 +11,7 @@ const readingsPerDay = 2000
 export const readings: LakeTable = {
   namespace: 'iot',
   name: 'readings',
-  story: 'readings of faulty sensors, taken back: a deletion vector for each of 14 days',
+  story: 'readings of faulty sensors, taken back: a deletion vector for each day',
   make: async (making) => {
     const { nowMs, scale } = making
     const days = scaled(14, scale, 5)
