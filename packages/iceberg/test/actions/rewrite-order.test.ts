@@ -200,3 +200,17 @@ test('a file that is moved to another partition is not moved past a delete of it
   expect(result.rewrittenDataFilesCount).toBe(5)
   expect(sorted(await idsOf(table))).toEqual([0n, 1n, 3n, 4n])
 })
+
+test('files of older specs are grouped with those of a spec without fields, as in Spark', async () => {
+  const table = await newTable({ schema, formatVersion: 2 })
+  await table.append([row(1)])
+  await table.updatePartitionSpec([{ change: 'add', column: 's', transform: { name: 'identity' }, name: 's' }])
+  await table.append([row(2), row(3)])
+  await table.updatePartitionSpec([{ change: 'remove', name: 's' }])
+  await table.append([row(4)])
+  const idsBefore = sorted(await idsOf(table))
+  const { plan, result } = await rewrite(catalog(), table, { options: { 'rewrite-all': true } })
+  expect(plan.groups).toHaveLength(1)
+  expect(result).toMatchObject({ rewrittenDataFilesCount: 4, addedDataFilesCount: 1 })
+  expect(sorted(await idsOf(table))).toEqual(idsBefore)
+})

@@ -115,9 +115,11 @@ function collect(
   to: { partitions: Map<string, Partition>; young: YoungPartitions; leftOut: LeftOutCounts },
 ): void {
   const { file } = scanned
-  // Files of other specs may hold rows of many partitions: they go together, whatever theirs were.
+  // Files of other specs may hold rows of many partitions: they go together, whatever theirs were. As in Spark they go
+  // with those that have no value in any field of the present spec: with all of them where it has no field.
   const isCurrent = file.specId === settings.groupSpecId
-  const key = isCurrent ? partitionKey(file.specId, file.partition) : ''
+  const { fields } = context.specOf(settings.groupSpecId).spec
+  const key = partitionKey(settings.groupSpecId, isCurrent ? file.partition : fields.map(() => null))
   to.young.note(key, scanned)
   const why = fileReason(scanned, settings)
   if (file.fileFormat !== 'parquet' || why === undefined) {
