@@ -119,6 +119,9 @@ interface ParentRow {
   pipeline_id: string | null
   children_before: number
   failed_before: number
+  /** The place of job.deferred in the history: before the children that it is about. */
+  event_id: bigint
+  event_ts: string
 }
 
 /** Up to so many of the locks that children were left out for are named. */
@@ -140,7 +143,8 @@ export async function deferAttempt(db: Db, settling: Settling, deferral: Deferra
     with ${endedByFence(db, fenceValues([settling]))}
     select queue, pipeline_id, coalesce(children_total, 0) as children_before,
            case when children_total is null then 0
-                else (${earlier} and child.status <> 'completed')::integer end as failed_before
+                else (${earlier} and child.status <> 'completed')::integer end as failed_before,
+           ${t.nextEventId} as event_id, ${t.now} as event_ts
       from ended`,
   )
   if (parent === undefined) return undefined
@@ -152,7 +156,7 @@ export async function deferAttempt(db: Db, settling: Settling, deferral: Deferra
   })
   const skipped = skippedOf(children, answers)
   const total = answers.filter(({ submitted }) => submitted).length
-  await tellDeferred(db, settling, total, skipped, deferral.then)
+  await tellDeferred(db, settling, parent, total, skipped, deferral.then)
   if (total > 0) await waitForChildren(db, settling, parent, total, skipped, deferral)
   else if (deferral.then === undefined) await complete(db, [{ ...settling, result }])
   else await goOnAtOnce(db, settling, skipped, deferral.then)
@@ -183,6 +187,7 @@ function skippedOf(children: readonly Submission[], answers: readonly Submitted[
 async function tellDeferred(
   db: Db,
   { jobId, attemptId }: Settling,
+  { event_id: id, event_ts: ts }: ParentRow,
   total: number,
   skipped: Skipped | undefined,
   then: string | undefined,
@@ -191,13 +196,13 @@ async function tellDeferred(
   const fields = { children: total, then, skipped: skipped?.count }
   await db.query(
     'defer.told',
-    sql`insert into ${t.storedEvents} (job_id, attempt_id, ts, level, event, fields)
-        select ${jobId}::uuid, ${attemptId}::uuid, ${t.now}, level, event, fields::jsonb
-          from (values (1, 'info', 'job.deferred', ${JSON.stringify(fields)}::text),
-                       (2, 'warning', 'job.children_skipped', ${skipped ? JSON.stringify(skipped) : null}::text))
-               told (nth, level, event, fields)
-         where fields is not null
-         order by nth`,
+    sql`insert into ${t.storedEvents} (id, job_id, attempt_id, ts, level, event, fields)
+        select coalesce(id, ${t.nextEventId}), ${jobId}::uuid, ${attemptId}::uuid, coalesce(ts, ${t.now}), level, event,
+               fields::jsonb
+          from (values (${id}::bigint, ${ts}::timestamptz, 'info', 'job.deferred', ${JSON.stringify(fields)}::text),
+                       (null, null, 'warning', 'job.children_skipped', ${skipped ? JSON.stringify(skipped) : null}))
+               told (id, ts, level, event, fields)
+         where fields is not null`,
   )
 }
 
