@@ -97,6 +97,14 @@ export const mutants: readonly Mutant[] = [
     by: 'between two batches',
   },
   {
+    name: 'expiry: the list of a run that has not committed is removed by another',
+    file: `${actions}/expire-snapshots/execute.ts`,
+    find: 'if (!isNeeded) finished.push(location)',
+    replace: 'finished.push(location)',
+    tests: [fenced],
+    by: 'another that has not committed yet',
+  },
+  {
     name: 'deletes: batches go on when the fence is lost',
     file: `${actions}/verified-deletes.ts`,
     find: 'await options.beforeDelete?.()',

@@ -9,7 +9,8 @@ import { metadataFolderOf } from './own-locations.ts'
 //   <metadata>/_fencepost/deletions/<run>-00001.jsonl
 // The first line says whose they are and how many; each of the others is one file. A part is removed once its files are
 // gone. A run that finds parts of another first verifies them against the fresh table, then deletes what nothing
-// reaches, then removes the parts: whatever interrupted the other run, nothing of it stays.
+// reaches, then removes the parts: whatever interrupted the other run, nothing of it stays. A part with a file that is
+// still reached may be that of a run that has not committed yet, so it stays for a day.
 //
 // Names that begin with _ are left alone by every engine's removal of orphans.
 
@@ -60,13 +61,18 @@ function serialized({ metadata }: LoadedTable, files: readonly CandidateFile[]):
   return Buffer.from(`${lines.join('\n')}\n`)
 }
 
-/** The parts that earlier runs have left. */
-export async function pendingParts(table: LoadedTable): Promise<string[]> {
-  const parts: string[] = []
-  for await (const { location } of table.storage.list(fencepostFolder(table, 'deletions'))) {
-    if (/^[0-9a-f-]{36}-\d{5}\.jsonl$/.test(fileName(location))) parts.push(location)
+export interface PendingPart {
+  readonly location: string
+  readonly writtenAt: Date
+}
+
+/** The parts that earlier runs have left, and those of runs that are under way. */
+export async function pendingParts(table: LoadedTable): Promise<PendingPart[]> {
+  const parts: PendingPart[] = []
+  for await (const { location, modifiedAt } of table.storage.list(fencepostFolder(table, 'deletions'))) {
+    if (/^[0-9a-f-]{36}-\d{5}\.jsonl$/.test(fileName(location))) parts.push({ location, writtenAt: modifiedAt })
   }
-  return parts.toSorted()
+  return parts.toSorted((a, b) => (a.location < b.location ? -1 : 1))
 }
 
 /** A part; undefined when it is gone by now, or belongs to another table that was at this location. */

@@ -20,6 +20,7 @@ import {
   type InTransaction,
   type Table,
 } from '../../src/index.ts'
+import { memoryBucket } from '../commit/faults.ts'
 import { field, filesBelow } from '../write/bed.ts'
 import { agedBucket, append, dataPath, lake } from './lake.ts'
 
@@ -170,6 +171,34 @@ test('an expiry deletes no further batch once the fence is lost, and the next ru
   expect(next.finishedLists).toBe(1)
   expect(storage.files.has(dataPath(table, 'a'))).toBe(false)
   expect(storage.files.has(dataPath(table, 'd'))).toBe(true)
+})
+
+test('an expiry leaves the list of deletions of another that has not committed yet', async () => {
+  const bucket = memoryBucket()
+  const made = await lake(
+    {},
+    {
+      ...bucket,
+      async *list(folder) {
+        for await (const file of bucket.list(folder)) yield { ...file, modifiedAt: new Date() }
+      },
+    },
+  )
+  for (const name of ['a', 'b']) await append(made, name)
+  const { table, other, catalog: lakeCatalog } = made
+  await table.deleteFiles([dataPath(table, 'a')])
+  const options = { olderThan: new Date(Date.now() + 60_000), retainLast: 1 }
+  const beside = async (): Promise<void> => {
+    await other.refresh()
+    const nothing = await expireSnapshots(other.loaded, { olderThan: new Date(0) }, { catalog: lakeCatalog })
+    expect(nothing.finishedLists).toBe(0)
+  }
+  const lost = { catalog: lakeCatalog, guard: beside, beforeDelete: lostAfter(0) }
+  await expect(expireSnapshots(table.loaded, options, lost)).rejects.toThrow('the fence is lost')
+  await table.refresh()
+  const next = await expireSnapshots(table.loaded, options, { catalog: lakeCatalog })
+  expect(next.finishedLists).toBe(1)
+  expect(made.storage.files.has(dataPath(table, 'a'))).toBe(false)
 })
 
 test.each(['deleted', 'moved'])('no further batch of orphans is %s once the fence is lost', async (how) => {

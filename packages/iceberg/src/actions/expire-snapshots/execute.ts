@@ -2,7 +2,7 @@ import type { LoadedTable } from '../../catalogs/catalog.ts'
 import { CandidateFiles, marks, type CandidateFile } from '../../snapshot/candidate-files.ts'
 import { ReachableWalk, statisticsFilesOf } from '../../snapshot/reachable.ts'
 import { PhaseTimer, type ActionCosts, type ActionRun } from '../action.ts'
-import { pendingParts, readPart, writeDeletionList } from '../deletion-list.ts'
+import { fencepostFolder, pendingParts, readPart, writeDeletionList, type PendingPart } from '../deletion-list.ts'
 import { fileKeyOf, insideAny, ownLocations } from '../own-locations.ts'
 import { assertGarbageCollected } from '../refuse.ts'
 import {
@@ -66,6 +66,8 @@ export interface ExpireSnapshotsResult extends ActionCosts {
 }
 
 const action = 'Expiring snapshots'
+/** How long a run may take from its list of deletions to its commit. */
+const uncommittedMs = 24 * 60 * 60 * 1000
 
 /** Plans and carries out, without counting files in between. */
 export async function expireSnapshots(
@@ -220,16 +222,16 @@ class Expiry {
 
   /** Lists are read before the table is loaded: whatever a list names was reachable then, or its commit was applied. */
   async #finishPending(known: LoadedTable): Promise<Finished> {
-    const locations = await pendingParts(known)
-    if (locations.length === 0) return { parts: 0, table: known }
+    const pending = await pendingParts(known)
+    if (pending.length === 0) return { parts: 0, table: known }
     const { memoryBytes, signal } = this.#run
     const candidates = await CandidateFiles.open(memoryBytes === undefined ? {} : { memoryBytes })
     try {
-      const parts: string[] = []
-      for (const location of locations) {
-        const part = await readPart(known, location)
+      const read: PendingPart[] = []
+      for (const each of pending) {
+        const part = await readPart(known, each.location)
         if (part === undefined) continue
-        parts.push(location)
+        read.push(each)
         for (const file of part.files) candidates.add(fileKeyOf(file.path), file)
       }
       const table = await this.#load(known)
@@ -242,11 +244,30 @@ class Expiry {
       await markReachable(table)
       this.#bytesRead += walk.bytesRead
       const deleted = await this.#delete(table, candidates, candidates.size, markReachable, () => true)
-      await this.#dropParts(deleted, parts)
-      return { parts: parts.length, table: deleted.table, deleted }
+      const finished = await this.#finishedParts(deleted.table, read, candidates)
+      await this.#dropParts(deleted, finished)
+      return { parts: finished.length, table: deleted.table, deleted }
     } finally {
       await candidates.close()
     }
+  }
+
+  /** All but those that a run under way may still need: a file of theirs is reached, and they are young. */
+  async #finishedParts(
+    table: LoadedTable,
+    parts: readonly PendingPart[],
+    candidates: CandidateFiles,
+  ): Promise<string[]> {
+    const { signal } = this.#run
+    const now = (await table.storage.now(fencepostFolder(table, 'deletions'), { signal })).getTime()
+    const finished: string[] = []
+    for (const { location, writtenAt } of parts) {
+      const isYoung = now - writtenAt.getTime() < uncommittedMs
+      const part = isYoung ? await readPart(table, location) : undefined
+      const isNeeded = part?.files.some(({ path }) => candidates.markOf(fileKeyOf(path)) === marks.reached) === true
+      if (!isNeeded) finished.push(location)
+    }
+    return finished
   }
 
   async #load(known: LoadedTable): Promise<LoadedTable> {

@@ -61,7 +61,7 @@ export async function planExpireSnapshots(
       : { schemaIds: [], specIds: [] },
     ...counted,
     unknownSnapshotIds: settings.snapshotIds.filter((id) => !present.has(id)),
-    pendingLists: await pendingParts(table),
+    pendingLists: (await pendingParts(table)).map(({ location }) => location),
   }
 }
 
