@@ -3,6 +3,7 @@ import { mutants as ofExpiry } from './expire-mutants.ts'
 import { mutants as ofIceberg } from './iceberg-mutants.ts'
 import { mutants as ofJoinedFiles } from './joined-files-mutants.ts'
 import { mutants as ofLocks } from './lock-mutants.ts'
+import { mutants as ofQueues } from './queue-mutants.ts'
 import { mutants as ofServer } from './server-mutants.ts'
 import { mutants as ofStorage } from './storage-mutants.ts'
 import { mutants as ofSweep } from './sweep-mutants.ts'
@@ -13,6 +14,7 @@ export const mutants = [
   ...ofEngine,
   ...ofSweep,
   ...ofTimeLimits,
+  ...ofQueues,
   ...ofWorker,
   ...ofLocks,
   ...ofServer,

@@ -19,6 +19,7 @@ import { lakeDemo } from './lake/command.ts'
 import { operations } from './operations.ts'
 import { abortPipeline, showPipeline } from './pipelines.ts'
 import { migrate, serve, up, worker } from './service/commands.ts'
+import { listQueues, pauseQueue, resumeQueue } from './queues.ts'
 import { deleteSchedule, listSchedules, pauseSchedule, resumeSchedule, setSchedule } from './schedules.ts'
 import { createToken, listTokens, revokeToken } from './tokens/commands.ts'
 import { workers } from './workers.ts'
@@ -48,6 +49,9 @@ export const commands: readonly Command[] = [
   pauseSchedule,
   resumeSchedule,
   deleteSchedule,
+  listQueues,
+  pauseQueue,
+  resumeQueue,
   events,
   operations,
   workers,

@@ -28,6 +28,7 @@ export const apiErrors = {
   bulk_act_not_found: { status: 404, meaning: 'There is no such act on jobs of a filter.' },
   schedule_not_found: { status: 404, meaning: 'There is no schedule of this name.' },
   table_not_found: { status: 404, meaning: 'The inventory has no such table.' },
+  queue_not_found: { status: 404, meaning: 'There can be no queue of this name.' },
   token_not_found: { status: 404, meaning: 'There is no such token.' },
   method_not_allowed: { status: 405, meaning: 'The route has no such method; the header Allow names those it has.' },
   request_timeout: { status: 408, meaning: 'The request did not arrive in time.' },

@@ -14,6 +14,7 @@ const reason = z.discriminatedUnion('reason', [
     then: z.string().nullable().describe('The part that runs when they have ended.'),
   }),
   z.object({ reason: z.literal('drained') }),
+  z.object({ reason: z.literal('queue_paused'), queue: z.string(), by: z.string().nullable(), since: timestamp }),
   z.object({ reason: z.literal('not_due'), until: timestamp }),
   z.object({ reason: z.literal('start_by_passed'), at: timestamp }),
   z.object({

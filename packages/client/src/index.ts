@@ -24,6 +24,7 @@ export {
   type PipelineQuery,
   type Submission,
 } from './job.ts'
+export { queueName } from './values.ts'
 export type { CallOptions } from './request.ts'
 export { errorsOf, type AnswerOf, type BodyOf, type ParamsOf, type QueryOf, type Route } from './route.ts'
 export { routes, type RouteName, type Routes } from './routes.ts'
@@ -33,12 +34,14 @@ export {
   drainLevel,
   operation,
   pipeline,
+  queue,
   worker,
   type Drain,
   type DrainLevel,
   type Health,
   type Operation,
   type Pipeline,
+  type Queue,
   type Readiness,
   type Worker,
 } from './service.ts'

@@ -5,13 +5,14 @@ import { explanation } from './explanation.ts'
 import { childrenQuery, job, jobCount, jobFilter, jobSummary, listQuery, pipelineQuery, submission } from './job.ts'
 import type { Route } from './route.ts'
 import { newSchedule, schedule, schedulesQuery } from './schedule.ts'
-import { drain, drainChange, health, operation, pipeline, readiness, worker } from './service.ts'
+import { drain, drainChange, health, operation, pipeline, queue, readiness, worker } from './service.ts'
 import { createdToken, newToken, token } from './token.ts'
 
 // An address at which nothing can be is answered 404 like one at which nothing is, so path parameters are any text.
 const jobPath = z.object({ job_id: z.string() })
 const bulkActPath = z.object({ bulk_act_id: z.string() })
 const schedulePath = z.object({ name: z.string() })
+const queuePath = z.object({ name: z.string() })
 const pipelinePath = z.object({ pipeline_id: z.string() })
 
 const retryAfterUnfinished = { 'Retry-After': '30 while the job is pending or running.' }
@@ -335,6 +336,38 @@ export const routes = {
     status: 200,
     answer: schedule,
     errors: ['schedule_not_found'],
+  },
+  listQueues: {
+    method: 'GET',
+    path: '/queues',
+    summary: 'The queues that are known, by name, and whether they are paused',
+    tag: 'queues',
+    role: 'viewer',
+    status: 200,
+    answer: z.array(queue),
+    errors: [],
+  },
+  pauseQueue: {
+    method: 'POST',
+    path: '/queues/{name}/pause',
+    summary: 'Stops claims from a queue until it is resumed; submissions and running jobs go on',
+    tag: 'queues',
+    role: 'operator',
+    params: queuePath,
+    status: 200,
+    answer: queue,
+    errors: ['queue_not_found'],
+  },
+  resumeQueue: {
+    method: 'POST',
+    path: '/queues/{name}/resume',
+    summary: 'Lets claims from a queue go on',
+    tag: 'queues',
+    role: 'operator',
+    params: queuePath,
+    status: 200,
+    answer: queue,
+    errors: ['queue_not_found'],
   },
   listWorkers: {
     method: 'GET',

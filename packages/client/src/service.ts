@@ -24,6 +24,14 @@ export const worker = z.object({
 })
 export type Worker = z.output<typeof worker>
 
+/** A queue, and whether claims from it are stopped. */
+export const queue = z.object({
+  queue: z.string(),
+  paused_at: timestamp.nullable().describe('Null while it is not paused.'),
+  paused_by: z.string().nullable(),
+})
+export type Queue = z.output<typeof queue>
+
 export const operation = z.object({
   name: z.string(),
   queue: z.string(),

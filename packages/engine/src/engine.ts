@@ -19,6 +19,7 @@ import { cancelTrees, type Cancelled } from './lifecycle/cancel.ts'
 import { deleteJob, type Deleted } from './lifecycle/delete.ts'
 import { drainLevels, getDrain, pendingQueues, setDrain, type Drain, type DrainLevel } from './lifecycle/drain.ts'
 import type { Settled } from './lifecycle/outcome.ts'
+import { getQueue, listQueues, pauseQueue, resumeQueue, type Queue } from './lifecycle/queues.ts'
 import { recover, type Recovered } from './lifecycle/recover.ts'
 import { runAgainJobs, type RanAgain } from './lifecycle/run-again.ts'
 import { removeOldJobs } from './lifecycle/retain.ts'
@@ -26,7 +27,7 @@ import { prepareSubmission, type Submission, type SubmitOptions } from './lifecy
 import { claimableIds, insertSubmissions, isKeyed, type Submitted } from './lifecycle/submit.ts'
 import { SubmitTogether } from './lifecycle/submit-together.ts'
 import { sweep, type Swept, type SweepOptions } from './lifecycle/sweep.ts'
-import { findOperation, operationDefaults, type Operation } from './operation.ts'
+import { checkQueue, findOperation, operationDefaults, type Operation } from './operation.ts'
 import { countDepth, type Depth } from './read/depth.ts'
 import { countEnded, type Ended, type EndedRange } from './read/ended.ts'
 import { EventFeed } from './read/event-feed.ts'
@@ -349,6 +350,31 @@ export class Engine {
 
   async drain(): Promise<Drain> {
     return getDrain(this.#db)
+  }
+
+  /** Stops claims from a queue, in all processes. Submissions and running jobs go on. Paused once, it stays as it is. */
+  async pauseQueue(queue: string, options: { by?: string } = {}): Promise<Queue> {
+    const by = checkKey(options.by, 'by')
+    const changed = await pauseQueue(this.#db, checkQueue(queue), by)
+    if (changed) this.#context.logger.info({ queue, by }, 'queue_paused')
+    return getQueue(this.#db, queue)
+  }
+
+  /** Lets claims from a queue go on, and wakes its workers. */
+  async resumeQueue(queue: string, options: { by?: string } = {}): Promise<Queue> {
+    const by = checkKey(options.by, 'by')
+    const changed = await resumeQueue(this.#db, checkQueue(queue))
+    if (changed) this.#context.logger.info({ queue, by }, 'queue_resumed')
+    this.#context.wake.queues([queue])
+    return getQueue(this.#db, queue)
+  }
+
+  /** The queues of its operations, of workers and of pending jobs, and those that are paused, by name. */
+  async queues(): Promise<Queue[]> {
+    return listQueues(
+      this.#db,
+      this.operations.map(({ queue }) => queue),
+    )
   }
 
   /** The job, or undefined where there is none or it was deleted. */

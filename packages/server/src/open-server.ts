@@ -30,6 +30,7 @@ import {
 } from './options.ts'
 import { serverMigrations } from './migrations.ts'
 import { scheduleEndpoints } from './schedules/endpoints.ts'
+import { queueEndpoints } from './queues/endpoints.ts'
 import { healthEndpoints, serviceEndpoints, tokenEndpoints } from './service.ts'
 import { Upkeep } from './upkeep.ts'
 
@@ -106,6 +107,7 @@ function endpointsOf(options: CheckedServerOptions, access: Access, live: Live, 
     ...eventEndpoints(engine, jobs, live, options),
     submitEndpoint(engine, jobs, present, options.logger),
     ...scheduleEndpoints(engine, options),
+    ...queueEndpoints(engine),
     ...serviceEndpoints(engine, pages),
     ...tokenEndpoints(engine, access, live.streams),
     ...healthEndpoints(engine),

@@ -22,6 +22,7 @@ export function relationsOf(schema: string) {
     slots: within('slots'),
     workers: within('workers'),
     settings: within('settings'),
+    pausedQueues: within('paused_queues'),
     schedules: within('schedules'),
     runAgains: within('run_agains'),
     bulkActs: within('bulk_acts'),

@@ -16,6 +16,7 @@ import {
   type PlainRow,
 } from './claim.ts'
 import { isDue, pending } from './due-jobs.ts'
+import { isOpen } from './queues.ts'
 
 /*
  * claim, the short way: pending → running for jobs without slot, lock or dedup key, of the queue's most urgent priority.
@@ -102,7 +103,7 @@ const claimingPlain = form<Relations, Claimer & OfQueue & Place>((t, blanks, ask
   const due = operations === 'one' ? dueOfOne(t, blanks, wanted) : dueOfSeveral(t, blanks, wanted)
   return sql`
     with ${continues ? sql`` : sql`urgent as materialized (${mostUrgent(t, blanks)}),`}
-    due as (${due(sql`${claimsAllowed(t)} ${hurry}`)})
+    due as (${due(sql`${claimsAllowed(t)} and ${isOpen(t, blanks.queue)} ${hurry}`)})
     update ${t.liveJobs} set ${running(t, blanks)}
      where ctid = any(array(select place from due where plain))
     returning job_id, operation, payload, priority, attempts, max_attempts, ${waitedMs} as waited_ms, parent_job_id,

@@ -3,6 +3,7 @@ import type { Db } from '../database/database.ts'
 import type { Relations } from '../database/relations.ts'
 import { form, sql, type Blanks, type Sql } from '../database/sql.ts'
 import type { Json } from '../json.ts'
+import { isOpen, ofOpenQueue } from './queues.ts'
 import { dueColumns, dueOfQueue, isDue, nothingInTheWay } from './due-jobs.ts'
 
 /*
@@ -115,7 +116,7 @@ export interface OfQueue {
 }
 
 const claimOfQueue = form<Relations, Claimer & OfQueue>((t, blanks) =>
-  claiming(t, blanks, dueOfQueue(t, blanks, claimsAllowed(t))),
+  claiming(t, blanks, dueOfQueue(t, blanks, sql`${claimsAllowed(t)} and ${isOpen(t, blanks.queue)}`)),
 )
 
 const claimGiven = form<Relations, Claimer & { jobIds: readonly string[] }>((t, blanks) =>
@@ -190,7 +191,7 @@ function dueByIds(t: Relations, { jobIds, operations }: Blanks<Claimer & { jobId
         from ${t.liveJobs} job
        where job.job_id = any(${jobIds}::uuid[]) and job.status = 'pending' and ${isDue(t)}
          and job.operation = any(${operations}::text[])
-         and ${nothingInTheWay(t)} and ${claimsAllowed(t)}
+         and ${nothingInTheWay(t)} and ${claimsAllowed(t)} and ${ofOpenQueue(t, sql`job.queue`)}
        order by job.priority, job.run_after, job.job_id
          for update of job skip locked
     )`

@@ -13,6 +13,7 @@ export type Reason =
   /** `then` names the part that runs when they have ended. */
   | { reason: 'waiting_for_children'; ended: number; total: number; then: string | undefined }
   | { reason: 'drained' }
+  | { reason: 'queue_paused'; queue: string; by: string | undefined; since: string }
   | { reason: 'not_due'; until: string }
   /** It was to start by this time: the next sweep fails it. */
   | { reason: 'start_by_passed'; at: string }
@@ -50,6 +51,8 @@ interface ExplainRow {
   deferred: boolean
   next_part: string | null
   drained: boolean
+  paused_at: string | null
+  paused_by: string | null
   run_after: string
   due: boolean
   start_passed: boolean
@@ -94,6 +97,7 @@ export async function explainJob(db: Db, jobId: string): Promise<Explanation | u
            job.lease_until <= ${t.now} as lease_passed, job.children_total,
            job.children_completed + job.children_failed as children_ended, job.deferred_at is not null as deferred, own.next_part,
            exists (select from ${t.settings} where key = 'drain' and value = 'all') as drained,
+           paused.paused_at, paused.paused_by,
            job.run_after, job.run_after <= ${t.now} as due, not ${mayStart(t)} as start_passed, job.start_by, job.attempts, job.max_attempts,
            (select count(*) from ${t.workers} w
              where coalesce(own.operation, job.operation) = any(w.operations) and ${seenLately})::integer as workers,
@@ -117,6 +121,7 @@ export async function explainJob(db: Db, jobId: string): Promise<Explanation | u
            coalesce(busy.lease_until, slot.held_until) as slot_until
       from ${t.jobs} job
      cross join row_lock
+      left join ${t.pausedQueues} paused on paused.queue = job.queue
       left join ${t.resourceLocks} held on held.lock_key = job.lock_key and held.expires_at > ${t.now}
       left join ${t.liveJobs} own on own.job_id = job.job_id
       left join ${t.resourceLocks} holder on holder.lock_key = job.lock_key and job.waits_for_lock
@@ -165,6 +170,10 @@ function reasonsOf(row: ExplainRow): Reason[] {
   }
   if (row.start_passed) reasons.push({ reason: 'start_by_passed', at: row.start_by ?? '' })
   if (row.drained) reasons.push({ reason: 'drained' })
+  if (row.paused_at !== null) {
+    const by = row.paused_by ?? undefined
+    reasons.push({ reason: 'queue_paused', queue: row.queue, by, since: row.paused_at })
+  }
   reasons.push(...missingWorkers(row))
   if (row.lock_key !== null && row.waits_for_lock) {
     const { lock_key: lockKey, lock_holder: holder, line_ahead: ahead } = row
@@ -224,6 +233,10 @@ function inWords(reason: Reason): string {
       )
     case 'drained':
       return 'Claims are drained: nothing is started until drain is turned off.'
+    case 'queue_paused': {
+      const who = reason.by === undefined ? '' : ` by ${reason.by}`
+      return `Its queue ${reason.queue} is paused${who} since ${reason.since}.`
+    }
     case 'not_due':
       return `It is not due before ${reason.until}.`
     case 'start_by_passed':

@@ -3,6 +3,7 @@ import type { Relations } from '../database/relations.ts'
 import { form, sql, type Sql } from '../database/sql.ts'
 import { claimsAllowed } from '../lifecycle/claim.ts'
 import { pending } from '../lifecycle/due-jobs.ts'
+import { ofOpenQueue } from '../lifecycle/queues.ts'
 import { startPassed } from '../lifecycle/start-by.ts'
 import { submissionsAllowed } from '../lifecycle/submit.ts'
 
@@ -79,7 +80,7 @@ const surveying = form<Relations, Values>((t, { queues, operations }) => {
        from of_queue
       where of_queue.nth > ${maxGroups} or of_queue.operation = any(${operations}::text[]))`
   return sql`
-    select 'queue' as about, wanted.queue, bool_or(found.due) and ${claimsAllowed(t)} as due,
+    select 'queue' as about, wanted.queue, bool_or(found.due) and ${claimsAllowed(t)} and ${ofOpenQueue(t, wantedQueue)} as due,
            (extract(epoch from min(found.next) - ${t.now}) * 1000)::double precision as next_ms
       from unnest(${queues}::text[]) wanted (queue)
      cross join lateral (

@@ -39,6 +39,7 @@ export class Meter {
   #depth: readonly Depth[] = []
   #workers = { alive: 0, lost: 0 }
   #drain: DrainLevel = 'off'
+  #paused: readonly string[] = []
   #up = 1
   #depthAt: number | undefined
   #countAfter = 0
@@ -106,6 +107,8 @@ export class Meter {
         lost: workers.filter(({ lost }) => lost).length,
       }
       this.#drain = (await engine.drain()).level
+      const paused = (await engine.queues()).filter(({ pausedAt }) => pausedAt !== undefined)
+      this.#paused = [...new Set(paused.map(({ queue }) => this.#queues.labelOf(queue)))]
       if (performance.now() >= this.#countAfter) await this.#count()
       this.#up = 1
     } catch (error) {
@@ -138,6 +141,7 @@ export class Meter {
         oldestSeconds === null ? null : oldestSeconds + ageSeconds,
       ),
       fencepost_workers: Object.entries(this.#workers).map(([state, value]) => ({ labels: { state }, value })),
+      fencepost_queue_paused: this.#paused.map((queue) => ({ labels: { queue }, value: 1 })),
       fencepost_drain_level: one(drainLevels.indexOf(this.#drain)),
       fencepost_jobs_settled_total: this.#settled.jobs,
       fencepost_job_duration_seconds: this.#settled.duration.samples(),

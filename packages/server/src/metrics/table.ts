@@ -9,6 +9,7 @@ export const metricTable = {
     help: 'How long the job that has been due longest has waited.',
   },
   fencepost_workers: { type: 'gauge', help: 'Worker processes, alive or lost.' },
+  fencepost_queue_paused: { type: 'gauge', help: '1 for each queue that is paused.' },
   fencepost_drain_level: { type: 'gauge', help: '0 when drain is off, 1 for submissions, 2 for all.' },
   fencepost_jobs_settled_total: { type: 'counter', help: 'Jobs that have ended since this server started.' },
   fencepost_job_duration_seconds: { type: 'histogram', help: 'From the first claim of a job to its end.' },
