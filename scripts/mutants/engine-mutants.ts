@@ -147,7 +147,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a short claim of what is not due',
     file: `${lifecycle}/claim-plain.ts`,
-    find: 'and job.run_after <= ${t.now}',
+    find: ' and ${isDue(t)}',
     replace: '',
     tests: ['packages/engine/src/lifecycle/claim-plain.test.ts'],
   },
@@ -168,8 +168,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a claim of what is not due',
     file: `${lifecycle}/due-jobs.ts`,
-    find: 'and job.run_after <= ${t.now}',
-    replace: '',
+    find: 'job.run_after <= ${t.now} and ${mayStart(t)}',
+    replace: '${mayStart(t)}',
     tests: [basics, 'packages/engine/src/lifecycle/claim.test.ts'],
   },
   {

@@ -4,6 +4,7 @@ import { mutants as ofIceberg } from './iceberg-mutants.ts'
 import { mutants as ofJoinedFiles } from './joined-files-mutants.ts'
 import { mutants as ofLocks } from './lock-mutants.ts'
 import { mutants as ofQueues } from './queue-mutants.ts'
+import { mutants as ofResults } from './result-mutants.ts'
 import { mutants as ofServer } from './server-mutants.ts'
 import { mutants as ofStorage } from './storage-mutants.ts'
 import { mutants as ofSweep } from './sweep-mutants.ts'
@@ -15,6 +16,7 @@ export const mutants = [
   ...ofSweep,
   ...ofTimeLimits,
   ...ofQueues,
+  ...ofResults,
   ...ofWorker,
   ...ofLocks,
   ...ofServer,

@@ -15,6 +15,7 @@ import { migrate, requireSchema, schemaVersion, type SchemaVersion } from './dat
 import type { MigrationSet } from './database/migration-set.ts'
 import { FencepostError } from './errors.ts'
 import { checkId } from './ids.ts'
+import type { Json } from './json.ts'
 import { cancelTrees, type Cancelled } from './lifecycle/cancel.ts'
 import { deleteJob, type Deleted } from './lifecycle/delete.ts'
 import { drainLevels, getDrain, pendingQueues, setDrain, type Drain, type DrainLevel } from './lifecycle/drain.ts'
@@ -46,6 +47,8 @@ import type { JobFilter } from './read/filter.ts'
 import { listJobs, listPage, type JobPage, type ListOptions, type PageOptions } from './read/list.ts'
 import { getPipeline, getPipelinePage, unfinishedOf, type Pipeline, type PipelinePage } from './read/pipeline.ts'
 import { watchEvents } from './read/watch-events.ts'
+import { waited, type Waited, type WaitOptions } from './read/waited.ts'
+import { Waits } from './read/waits.ts'
 import { Schedules } from './schedules/schedules.ts'
 import type { WorkOptions } from './worker/options.ts'
 import { workOnce, type WorkedOnce, type WorkOnceOptions } from './worker/once.ts'
@@ -83,6 +86,7 @@ export class Engine {
   readonly feed: EventFeed
   readonly #context: Context
   readonly #close: () => Promise<void>
+  readonly #waits: Waits
   readonly #claims: Claims
   readonly #together = new SubmitTogether((submissions) => this.#submit(submissions, undefined))
 
@@ -92,6 +96,7 @@ export class Engine {
     this.workerId = options.workerId ?? `${hostname()}-${process.pid}-${randomUUID().slice(0, 8)}`
     this.schedules = new Schedules(context)
     this.bulkActs = new BulkActs(context)
+    this.#waits = new Waits(context)
     this.feed = new EventFeed(context.database)
     this.#claims = new Claims(context, this.workerId, () => this.sweep())
   }
@@ -383,6 +388,23 @@ export class Engine {
     return getJob(client === undefined ? this.#db : this.#context.database.join(client), checkId(jobId))
   }
 
+  /**
+   * Resolves when the job has ended, or answers that there is none, or that it took too long. One connection listens for
+   * all waits of this engine. With `operation`, the result has the type of that operation's results.
+   */
+  async wait<Result = Json>(jobId: string, options: WaitOptions<Result> = {}): Promise<Waited<Result>> {
+    const { operation, signal, timeoutMs } = options
+    const id = checkId(jobId)
+    const limits = timeoutMs === undefined ? {} : { timeoutMs: checkInteger(timeoutMs, 'timeoutMs', 0) }
+    signal?.throwIfAborted()
+    const job = await getJob(this.#db, id)
+    const found =
+      job === undefined || job.completedAt !== undefined
+        ? (job ?? 'gone')
+        : await this.#waits.wait(id, signal === undefined ? limits : { ...limits, signal })
+    return waited(found, operation)
+  }
+
   /** Those of these jobs that are there, by their ids, in one statement. */
   async getMany(jobIds: readonly string[]): Promise<Map<string, Job>> {
     const ids = jobIds.map((jobId) => checkId(jobId))
@@ -481,6 +503,7 @@ export class Engine {
 
   /** Sends the wake-ups that are waiting and closes the connections; stops an embedded Postgres that nobody else uses. */
   async close(): Promise<void> {
+    await this.#waits.close()
     await this.#close()
   }
 

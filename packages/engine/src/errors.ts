@@ -4,6 +4,7 @@ export const errorCodes = {
   operation_invalid: 'An operation is declared with a name or setting that cannot be used.',
   operation_unknown: 'The operation is not among those this engine was opened with.',
   payload_invalid: 'The payload does not fit the schema of its operation.',
+  result_invalid: 'What a handler returned does not fit the result schema of its operation.',
   json_invalid: 'A value cannot be stored as JSON.',
   json_too_large: 'A value is larger, as JSON, than the size limit allows.',
   key_invalid: 'A lock, slot, dedup or other key is empty, too long or holds a null character.',

@@ -49,6 +49,7 @@ export type { JobCount } from './read/count.ts'
 export type { JobFilter } from './read/filter.ts'
 export type { JobPage, JobValue, ListOptions, PageOptions } from './read/list.ts'
 export { pipelineStatus, type Pipeline, type PipelinePage, type PipelineStatus } from './read/pipeline.ts'
+export type { Waited, WaitOptions } from './read/waited.ts'
 export { type ScheduleOptions } from './schedules/change.ts'
 export type {
   CatchUp,

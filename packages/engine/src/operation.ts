@@ -1,6 +1,7 @@
 import type { Attempt } from './attempt/attempt.ts'
 import { checkInteger } from './check.ts'
 import { FencepostError } from './errors.ts'
+import type { Defer } from './lifecycle/defer.ts'
 
 /** The part of the Standard Schema interface that we call; zod, valibot, arktype and others implement it. */
 export interface Schema<Input, Output> {
@@ -37,9 +38,11 @@ export interface RetryPolicy {
 /** What becomes of a job whose lock another holds: it is refused, or waits in line for it. */
 export type OnLocked = 'refuse' | 'wait'
 
-export interface OperationOptions<Input, Payload> {
+export interface OperationOptions<Input, Payload, Returned = unknown, Result = unknown> {
   /** Checks and types the payload: any Standard Schema validator. */
   payload: Schema<Input, Payload>
+  /** Checks and types what the handler returns: any Standard Schema validator. What it makes of it is the job's result. */
+  result?: Schema<Returned, Result>
   /** Workers claim by queue. Operations that have workers of their own want a queue of their own. */
   queue?: string
   /** The resource that only one job at a time may hold, from submission to its end. */
@@ -64,18 +67,19 @@ export interface OperationOptions<Input, Payload> {
   isolation?: 'none' | 'process'
   /** The most memory for the JavaScript heap of an isolated handler's process. */
   maxMemoryMb?: number
-  run: (run: Run<Payload>) => Promise<unknown>
+  run: (run: Run<Payload>) => Promise<NoInfer<Returned> | Defer>
   /** Handlers that go on with a job after its children, by name: see `then` of defer(). */
-  parts?: Readonly<Record<string, (run: Run<Payload>) => Promise<unknown>>>
+  parts?: Readonly<Record<string, (run: Run<Payload>) => Promise<NoInfer<Returned> | Defer>>>
 }
 
 /**
  * A named kind of job: how its payload looks, and the handler that runs it. Inside the engine payloads are unknown;
- * `Input` is what submitting it takes.
+ * `Input` is what submitting it takes, `Result` what its jobs come to.
  */
-export interface Operation<Input = unknown> {
+export interface Operation<Input = unknown, Result = unknown> {
   readonly name: string
   readonly payload: Schema<unknown, unknown>
+  readonly result: Schema<unknown, unknown> | undefined
   readonly queue: string
   readonly lock: ((payload: unknown) => string | undefined) | undefined
   readonly slot: ((payload: unknown) => string | undefined) | undefined
@@ -92,6 +96,7 @@ export interface Operation<Input = unknown> {
   readonly run: (run: Run<unknown>) => Promise<unknown>
   readonly parts: Readonly<Record<string, (run: Run<unknown>) => Promise<unknown>>>
   readonly '~input'?: Input
+  readonly '~result'?: Result
 }
 
 export const operationDefaults = {
@@ -112,7 +117,10 @@ const partPattern = /^[a-z][a-zA-Z0-9_]{0,62}$/
 const queuePattern = /^[a-z][a-z0-9_.-]{0,62}$/
 
 /** Declares an operation. */
-export function operation<Input, Payload>(name: string, options: OperationOptions<Input, Payload>): Operation<Input> {
+export function operation<Input, Payload, Returned = unknown, Result = unknown>(
+  name: string,
+  options: OperationOptions<Input, Payload, Returned, Result>,
+): Operation<Input, Result> {
   if (!namePattern.test(name)) {
     throw new FencepostError(
       'operation_invalid',
@@ -121,10 +129,11 @@ export function operation<Input, Payload>(name: string, options: OperationOption
   }
   const queue = checkQueue(options.queue ?? operationDefaults.queue)
   // The one place where the payload's type is let go: parsePayload() has run before any of these is called.
-  const { payload, lock, slot, dedup, run, parts = {} } = options as OperationOptions<unknown, unknown>
+  const { payload, result, lock, slot, dedup, run, parts = {} } = options as OperationOptions<unknown, unknown>
   return {
     name,
     payload,
+    result,
     queue,
     lock,
     slot,
@@ -204,17 +213,24 @@ export function checkQueue(queue: string): string {
 /** The payload as the operation's schema reads it, or an error that says what is wrong and where; later if it must. */
 export function parsePayload(op: Operation, payload: unknown): unknown {
   const result = op.payload['~standard'].validate(payload)
-  return result instanceof Promise ? result.then((later) => valueOf(op, later)) : valueOf(op, result)
+  return result instanceof Promise
+    ? result.then((later) => valueOf(op, later, 'payload'))
+    : valueOf(op, result, 'payload')
 }
 
-function valueOf(op: Operation, result: SchemaResult<unknown>): unknown {
+/** The result as the operation's schema reads it, where it has one; or an error likewise. */
+export async function parseResult(op: Operation | undefined, result: unknown): Promise<unknown> {
+  return op?.result === undefined ? result : valueOf(op, await op.result['~standard'].validate(result), 'result')
+}
+
+function valueOf(op: Operation, result: SchemaResult<unknown>, what: 'payload' | 'result'): unknown {
   if (result.issues === undefined) return result.value
   const issues = result.issues.map((issue) => ({ path: pathOf(issue), message: issue.message }))
   const first = issues[0]
   const where = first?.path ? ` at ${first.path}` : ''
   throw new FencepostError(
-    'payload_invalid',
-    `The payload for operation ${op.name} is not valid${where}: ${first?.message ?? 'no reason given'}` +
+    `${what}_invalid`,
+    `The ${what} ${what === 'payload' ? 'for' : 'of'} operation ${op.name} is not valid${where}: ${first?.message ?? 'no reason given'}` +
       `${issues.length > 1 ? ` (and ${issues.length - 1} more)` : ''}.`,
     { details: { operation: op.name, issues } },
   )

@@ -65,6 +65,7 @@ describe('docs/reference/options.md', () => {
   test.each([
     ['openEngine', ['options.ts', 'EngineOptions']],
     ['operation', ['operation.ts', 'OperationOptions'], 'retry', ['operation.ts', 'RetryPolicy']],
+    ['wait', ['read/waited.ts', 'WaitOptions']],
     ['claim', ['attempt/claims.ts', 'EngineClaimOptions']],
     ['events', ['read/events.ts', 'EventsOptions']],
     ['work', ['worker/options.ts', 'WorkOptions']],

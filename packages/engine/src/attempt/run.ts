@@ -4,7 +4,7 @@ import { FencepostError, PermanentError, RetryLater } from '../errors.ts'
 import { encodeJson } from '../json.ts'
 import { Defer, type Child } from '../lifecycle/defer.ts'
 import { prepareSubmission, type Submission } from '../lifecycle/submission.ts'
-import { parsePayload, unknownOperation, type Operation, type Run } from '../operation.ts'
+import { parsePayload, parseResult, unknownOperation, type Operation, type Run } from '../operation.ts'
 import type { Attempt } from './attempt.ts'
 import { errorDetails } from './error-details.ts'
 import { leftOpen } from './open-transactions.ts'
@@ -35,7 +35,8 @@ export async function execute(context: Context, attempt: Attempt, graceMs = defa
     if (attempt.hasOpenTransactions && !(await attempt.endTransactions(graceMs))) throw leftOpen(attempt)
     if (attempt.completed !== undefined) return attempt.completed
     // Nothing to wait for in most: one promise less for each of very many jobs.
-    if (attempt.links.length === 0 && !(value instanceof Defer)) return completed(context, attempt, value, [])
+    if (attempt.links.length === 0 && !(value instanceof Defer) && operation.result === undefined)
+      return completed(context, attempt, value, [])
     return await outcomeOf(context, attempt, value)
   } catch (error) {
     attempt.closeTransactions()
@@ -63,22 +64,27 @@ export async function outcomeOf(context: Context, attempt: Attempt, value: unkno
   const { maxPayloadBytes } = context.limits
   const prepare = (wanted: readonly Child[]): Promise<Submission[]> =>
     Promise.all(wanted.map((one) => prepareSubmission(one.operation, one.payload, one.options, maxPayloadBytes)))
-  if (!(value instanceof Defer)) return completed(context, attempt, value, await prepare(attempt.links))
+  const operation = context.operations.get(attempt.claimed.operation) // whoever has leases of his own may not have it
+  if (!(value instanceof Defer)) {
+    return completed(context, attempt, await parseResult(operation, value), await prepare(attempt.links))
+  }
   if (attempt.links.length > 0) {
     throw new PermanentError(
       `Job ${attempt.jobId} both defers to children and chains a job; chain from a job that completes.`,
     )
   }
-  const { operation } = attempt.claimed
-  if (value.then_ !== undefined && context.operations.get(operation)?.parts[value.then_] === undefined) {
-    throw new PermanentError(`Operation ${operation} has no part ${value.then_}, which it is to go on with.`)
+  if (value.then_ !== undefined && operation?.parts[value.then_] === undefined) {
+    const { operation: name } = attempt.claimed
+    throw new PermanentError(`Operation ${name} has no part ${value.then_}, which it is to go on with.`)
   }
+  // Without one, the job's result is not this handler's to give.
+  const result = value.result === undefined ? undefined : await parseResult(operation, value.result)
   return {
     kind: 'deferred',
     children: await prepareChildren(value, prepare),
     failWhen: value.failWhen,
     then: value.then_,
-    result: encodeJson(value.result, `The result of job ${attempt.jobId}`, maxPayloadBytes),
+    result: encodeJson(result, `The result of job ${attempt.jobId}`, maxPayloadBytes),
   }
 }
 
@@ -112,7 +118,12 @@ export function outcomeOfError(error: unknown): Outcome {
   if (error instanceof RetryLater) {
     return { kind: 'retry_later', reason: storableText(error.message), delaySeconds: error.delaySeconds }
   }
-  return failed(error, error instanceof PermanentError)
+  return failed(error, isPermanent(error))
+}
+
+// A result that does not fit would not fit the next time either.
+function isPermanent(error: unknown): boolean {
+  return error instanceof PermanentError || (error instanceof FencepostError && error.code === 'result_invalid')
 }
 
 // The error's class is its code, unless it is one of ours and has a code.
