@@ -77,7 +77,7 @@ export const mutants: readonly Mutant[] = [
     find: "status = 'pending', attempts = 0,",
     replace: "status = 'pending', attempts = least(attempts, max_attempts - 1),",
     tests: deferTests,
-    by: 'as many attempts as the job',
+    by: 'runs once they have ended',
   },
   {
     name: 'a part that is claimed by whoever has the operation',
