@@ -1,7 +1,6 @@
 import type { Attempt } from './attempt/attempt.ts'
 import { checkInteger } from './check.ts'
 import { FencepostError } from './errors.ts'
-import type { Defer } from './lifecycle/defer.ts'
 
 /** The part of the Standard Schema interface that we call; zod, valibot, arktype and others implement it. */
 export interface Schema<Input, Output> {
@@ -27,6 +26,12 @@ export interface Run<Payload> {
   attempt: Attempt
   /** Fires when the attempt should stop: its fence is lost, its job cancelled, its time is over, or its worker is going away. */
   signal: AbortSignal
+}
+
+/** What defer() makes, as far as it matters here: a handler may return it instead of a result. */
+interface Deferral {
+  readonly children: readonly unknown[]
+  readonly failWhen: unknown
 }
 
 export interface RetryPolicy {
@@ -67,9 +72,9 @@ export interface OperationOptions<Input, Payload, Returned = unknown, Result = u
   isolation?: 'none' | 'process'
   /** The most memory for the JavaScript heap of an isolated handler's process. */
   maxMemoryMb?: number
-  run: (run: Run<Payload>) => Promise<NoInfer<Returned> | Defer>
+  run: (run: Run<Payload>) => Promise<NoInfer<Returned> | Deferral>
   /** Handlers that go on with a job after its children, by name: see `then` of defer(). */
-  parts?: Readonly<Record<string, (run: Run<Payload>) => Promise<NoInfer<Returned> | Defer>>>
+  parts?: Readonly<Record<string, (run: Run<Payload>) => Promise<NoInfer<Returned> | Deferral>>>
 }
 
 /**
