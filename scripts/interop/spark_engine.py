@@ -10,21 +10,23 @@ from pyspark.sql import types as t
 EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
 
-def start(jars, folder):
-    """A session in UTC on one core, everything it keeps in `folder`."""
+def start(jars, folder, cores=1, memory="2g"):
+    """A session in UTC, everything it keeps in `folder`."""
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    builder = SparkSession.builder.appName("fencepost-interop").master("local[1]")
+    builder = SparkSession.builder.appName("fencepost-interop").master(f"local[{cores}]")
+    # One core has no use for a collector beside it.
+    collector = "-XX:+UseSerialGC" if cores == 1 else "-XX:+UseParallelGC"
     settings = {
         "spark.driver.extraClassPath": os.path.join(jars, "*"),
-        "spark.driver.memory": "2g",
+        "spark.driver.memory": memory,
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dderby.system.home={folder} -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dderby.system.home={folder} {collector}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": folder,
         "spark.sql.warehouse.dir": os.path.join(folder, "warehouse"),
-        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.extensions": EXTENSIONS,
         "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
