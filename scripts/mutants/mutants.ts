@@ -1,5 +1,6 @@
 import { mutants as ofEngine } from './engine-mutants.ts'
 import { mutants as ofExpiry } from './expire-mutants.ts'
+import { mutants as ofHealth } from './health-mutants.ts'
 import { mutants as ofIceberg } from './iceberg-mutants.ts'
 import { mutants as ofJoinedFiles } from './joined-files-mutants.ts'
 import { mutants as ofLocks } from './lock-mutants.ts'
@@ -24,4 +25,5 @@ export const mutants = [
   ...ofJoinedFiles,
   ...ofExpiry,
   ...ofStorage,
+  ...ofHealth,
 ]

@@ -25,8 +25,8 @@ export interface ScanCosts {
 }
 
 /**
- * A reader of one thread on an object store with 10 ms to the first byte and 100 MB/s: the round trips that each thing
- * costs, and the work that was measured on top of them.
+ * A reader of one thread on an object store with 10 ms to the first byte and 100 MB/s: a round trip, and a few
+ * milliseconds of work. They are rounded: what counts is how they compare with each other.
  */
 export const defaultScanCosts: ScanCosts = {
   manifest: 0.015,
