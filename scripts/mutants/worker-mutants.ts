@@ -112,8 +112,8 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a cancelled parent that tells nobody that its slot is free',
-    file: 'packages/engine/src/engine.ts',
-    find: 'wake.queues(rows.freed)',
+    file: 'packages/engine/src/attempt/told.ts',
+    find: 'context.wake.queues(rows.freed)',
     replace: '',
     tests: [workerTest('wake-ups')],
     by: 'a parent that is cancelled',

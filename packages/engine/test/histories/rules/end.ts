@@ -1,9 +1,10 @@
 import { all, childrenOf, isLive, type Job, type Model } from '../model.ts'
 
 /** Back to pending: the lock stays the job's, with nobody at work on it. */
-export function putBack(m: Model, job: Job, delay: number): void {
+/** Without a delay the job keeps its place in the order. */
+export function putBack(m: Model, job: Job, delay?: number): void {
   free(m, job, 'keep')
-  job.due = { minute: m.now + delay, nth: m.asked }
+  if (delay !== undefined) job.due = { minute: m.now + delay, nth: m.asked }
   Object.assign(job, { status: 'pending', attempt: undefined, leaseUntil: undefined })
 }
 

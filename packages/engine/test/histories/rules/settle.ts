@@ -67,7 +67,7 @@ function end(m: Model, job: Job, attempt: number, settlement: Settlement): void 
       break
     case 'release':
       job.attempts -= 1
-      putBack(m, job, 0)
+      putBack(m, job)
       job.events.push(`job.released@${attempt}`)
       break
   }
