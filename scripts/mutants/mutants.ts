@@ -6,6 +6,7 @@ import { mutants as ofJoinedFiles } from './joined-files-mutants.ts'
 import { mutants as ofLocks } from './lock-mutants.ts'
 import { mutants as ofQueues } from './queue-mutants.ts'
 import { mutants as ofResults } from './result-mutants.ts'
+import { mutants as ofMaintenance } from './maintenance-mutants.ts'
 import { mutants as ofServer } from './server-mutants.ts'
 import { mutants as ofStorage } from './storage-mutants.ts'
 import { mutants as ofSweep } from './sweep-mutants.ts'
@@ -26,4 +27,5 @@ export const mutants = [
   ...ofExpiry,
   ...ofStorage,
   ...ofHealth,
+  ...ofMaintenance,
 ]

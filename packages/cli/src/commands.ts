@@ -21,6 +21,8 @@ import { abortPipeline, showPipeline } from './pipelines.ts'
 import { migrate, serve, up, worker } from './service/commands.ts'
 import { listQueues, pauseQueue, resumeQueue } from './queues.ts'
 import { deleteSchedule, listSchedules, pauseSchedule, resumeSchedule, setSchedule } from './schedules.ts'
+import { checkCatalogs, listCatalogs } from './tables/catalogs.ts'
+import { listTables, maintainTable, planTable, showHealth } from './tables/commands.ts'
 import { createToken, listTokens, revokeToken } from './tokens/commands.ts'
 import { workers } from './workers.ts'
 import type { Command } from './command/command.ts'
@@ -56,6 +58,12 @@ export const commands: readonly Command[] = [
   operations,
   workers,
   drain,
+  listTables,
+  showHealth,
+  planTable,
+  maintainTable,
+  listCatalogs,
+  checkCatalogs,
   createToken,
   listTokens,
   revokeToken,

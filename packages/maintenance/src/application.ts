@@ -38,9 +38,9 @@ export function maintenance(catalogs: Catalogs, options: MaintenanceOptions = {}
   }
 }
 
-/** The fields of a maintenance job come first, and its payload is among them. */
+/** The fields of a maintenance job come first. Its payload stays where it was, since clients of any job expect one. */
 function present(json: JobJson, payload: unknown, defaultCatalog: string): JobJson {
-  const { job_id: jobId, payload: _payload, ...rest } = json
+  const { job_id: jobId, ...rest } = json
   const { catalog, database, table, actions, options } = payload as MaintenancePayload
   return {
     job_id: jobId,

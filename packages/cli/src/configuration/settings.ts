@@ -47,6 +47,18 @@ export const settings = {
     description: 'A module, .ts or .js, that exports an array named operations; or: samples.',
     env: ['FENCEPOST_MODULE'],
   },
+  catalogs: {
+    kind: 'text',
+    placeholder: 'path',
+    description: 'A JSON file that describes the catalogs whose tables are maintained.',
+    env: ['FENCEPOST_CATALOGS'],
+  },
+  sampleLake: {
+    kind: 'boolean',
+    description: 'With the embedded Postgres, and neither catalogs nor a module: maintain a lake of samples.',
+    env: ['FENCEPOST_SAMPLE_LAKE'],
+    default: true,
+  },
   host: {
     kind: 'text',
     placeholder: 'address',

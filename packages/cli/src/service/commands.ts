@@ -1,19 +1,19 @@
 import { command } from '../command/command.ts'
-import { engineSettings, serverSettings, workerSettings, databaseSettings } from './settings.ts'
+import { databaseSettings, engineSettings, processSettings, serverSettings, workerSettings } from './settings.ts'
 
 // What runs them is loaded when they run: the engine and the server take longer to load than other commands to run.
 
 export const up = command({
   name: 'up',
   summary: 'Starts everything in one process: the database, its migrations, the HTTP API and a worker',
-  settings: [...engineSettings, ...serverSettings, ...workerSettings, 'module', 'logLevel'],
+  settings: [...engineSettings, ...serverSettings, ...workerSettings, ...processSettings, 'sampleLake'],
   run: async ({ settings, output }) => (await import('./up.ts')).up(settings, output),
 })
 
 export const serve = command({
   name: 'serve',
   summary: 'Serves the HTTP API',
-  settings: [...engineSettings, ...serverSettings, 'module', 'logLevel'],
+  settings: [...engineSettings, ...serverSettings, ...processSettings],
   run: async ({ settings, output }) => (await import('./serve.ts')).serve(settings, output),
 })
 
@@ -24,7 +24,7 @@ export const worker = command({
     once: { kind: 'boolean', description: 'Run one job and end; with exit code 3 if none is due.' },
     operations: { kind: 'list', placeholder: 'names', description: 'Only these operations of the module.' },
   },
-  settings: [...engineSettings, ...workerSettings, 'module', 'logLevel'],
+  settings: [...engineSettings, ...workerSettings, ...processSettings],
   run: async ({ options, settings, output }) => (await import('./worker.ts')).worker(options, settings, output),
 })
 

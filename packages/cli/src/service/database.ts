@@ -57,12 +57,13 @@ export interface OpenedEngine {
 export async function openConfiguredEngine(
   settings: Settings<'database' | 'directory' | 'schema' | 'migrate'>,
   output: Output,
-  options: EngineOptions = {},
+  options: EngineOptions | ((database: OpenedDatabase) => Promise<EngineOptions>) = {},
 ): Promise<OpenedEngine> {
   const database = await openDatabase(settings, output)
   try {
     const { schema, migrate } = settings
-    const engine = await openEngine({ database: database.url, schema, migrate, migrations, ...options })
+    const more = typeof options === 'function' ? await options(database) : options
+    const engine = await openEngine({ database: database.url, schema, migrate, migrations, ...more })
     const close = async () => {
       await engine.close()
       await database.close()

@@ -1,15 +1,21 @@
 import type { Engine, EngineOptions, Logger, WorkOptions } from '@fencepost/engine'
 import { readFileSync } from 'node:fs'
-import { openServer, type Server, type ServerOptions } from '@fencepost/server'
+import { openServer, type Application, type Server, type ServerOptions } from '@fencepost/server'
 import { UsageError } from '../failure.ts'
 import type { EngineSettings, ServerSettings, WorkerSettings } from './settings.ts'
 
 /** A server with the settings that were configured. */
-export async function openConfiguredServer(engine: Engine, settings: ServerSettings, logger: Logger): Promise<Server> {
+export async function openConfiguredServer(
+  engine: Engine,
+  settings: ServerSettings,
+  logger: Logger,
+  applications: readonly Application[] = [],
+): Promise<Server> {
   const { host, port, corsOrigins, trustProxy, maxBodyBytes, rateLimitPerSecond, accessLog } = settings
   return openServer({
     engine,
     logger,
+    applications,
     host,
     port,
     trustProxy: trustProxyOf(trustProxy),

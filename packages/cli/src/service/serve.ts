@@ -3,6 +3,7 @@ import type { Output } from '../output/output.ts'
 import { openConfiguredEngine } from './database.ts'
 import { loadOperations } from './load-operations.ts'
 import { createLogger } from './logger.ts'
+import { openMaintenance, type Maintenance } from './maintenance.ts'
 import { engineOptions, openConfiguredServer } from './running.ts'
 import type { EngineSettings, ProcessSettings, ServerSettings } from './settings.ts'
 
@@ -14,18 +15,25 @@ export async function serve(
   const logger = createLogger(output, settings.logLevel)
   const stop = stopOnSignals()
   const loaded = settings.module === undefined ? {} : await loadOperations(settings.module)
-  const opened = await openConfiguredEngine(settings, output, { ...engineOptions(settings), ...loaded, logger })
+  const { catalogs } = settings
+  let maintained: Maintenance | undefined
+  const opened = await openConfiguredEngine(settings, output, async ({ url }) => {
+    if (catalogs !== undefined) maintained = await openMaintenance(catalogs, loaded, { database: url, logger })
+    return { ...engineOptions(settings), ...loaded, ...maintained?.engineOptions, logger }
+  })
   try {
-    const server = await openConfiguredServer(opened.engine, settings, logger)
+    const applications = maintained === undefined ? [] : [maintained.application]
+    const server = await openConfiguredServer(opened.engine, settings, logger, applications)
     const operations = opened.engine.operations.map(({ name }) => name)
     output.answer({ url: server.url, database: opened.database.name, operations }, () =>
       operations.length > 0
         ? `Serving ${server.url}. Ctrl-C stops it.`
-        : `Serving ${server.url}, without operations: give --module to take jobs. Ctrl-C stops it.`,
+        : `Serving ${server.url}, without operations: give --module or --catalogs to take jobs. Ctrl-C stops it.`,
     )
     await untilStopped(stop.signal)
     await server.close()
   } finally {
+    await maintained?.catalogs.close()
     await opened.close()
     stop.dispose()
   }

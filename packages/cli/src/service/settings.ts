@@ -22,4 +22,5 @@ export type EngineSettings = Settings<(typeof engineSettings)[number]>
 export type ServerSettings = Settings<(typeof serverSettings)[number]>
 export type WorkerSettings = Settings<(typeof workerSettings)[number]>
 /** What runs, and how much it says. */
-export type ProcessSettings = Settings<'module' | 'logLevel'>
+export const processSettings = ['module', 'catalogs', 'logLevel'] as const
+export type ProcessSettings = Settings<(typeof processSettings)[number]>

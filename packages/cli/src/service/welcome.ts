@@ -9,6 +9,8 @@ export interface Running {
   operations: readonly string[]
   /** The operations are the built-in samples. */
   samples: boolean
+  /** The catalogs whose tables it maintains. */
+  catalogs: readonly string[]
   /** Requests need a token. */
   protected: boolean
 }
@@ -16,7 +18,8 @@ export interface Running {
 /** Where to look, and what to try. */
 export function welcome(running: Running, output: Output): string {
   const { url, database, operations } = running
-  const lines = running.samples ? samplesToTry(running) : [curl(running, `${url}/operations`)]
+  const jobs = running.samples ? samplesToTry(running) : [curl(running, `${url}/operations`)]
+  const lines = running.catalogs.length === 0 ? jobs : [curl(running, `${url}/tables`), ...jobs]
   return [
     '',
     output.style('bold', `Fencepost ${version} is running.`),
@@ -27,6 +30,7 @@ export function welcome(running: Running, output: Output): string {
       ['  Metrics', output.style('cyan', `${url}/metrics`)],
       ['  Database', database],
       ['  Operations', operations.join(', ')],
+      ['  Catalogs', running.catalogs.length === 0 ? undefined : running.catalogs.join(', ')],
     ]),
     '',
     'Try, in another terminal:',

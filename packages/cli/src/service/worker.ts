@@ -5,6 +5,7 @@ import type { Output } from '../output/output.ts'
 import { openConfiguredEngine } from './database.ts'
 import { loadOperations } from './load-operations.ts'
 import { createLogger } from './logger.ts'
+import { openMaintenance, type Maintenance } from './maintenance.ts'
 import { engineOptions, workOptions } from './running.ts'
 import type { EngineSettings, ProcessSettings, WorkerSettings } from './settings.ts'
 
@@ -14,15 +15,20 @@ export async function worker(
   settings: EngineSettings & WorkerSettings & ProcessSettings,
   output: Output,
 ): Promise<Exit> {
-  if (settings.module === undefined) {
-    throw new UsageError('A worker needs operations: give --module ./operations.ts, or --module samples.', {
+  const { module, catalogs } = settings
+  if (module === undefined && catalogs === undefined) {
+    throw new UsageError('A worker needs operations: give --module ./operations.ts, --module samples or --catalogs.', {
       command: 'worker',
     })
   }
   const logger = createLogger(output, settings.logLevel)
   const stop = stopOnSignals()
-  const loaded = await loadOperations(settings.module)
-  const opened = await openConfiguredEngine(settings, output, { ...engineOptions(settings), ...loaded, logger })
+  const loaded = module === undefined ? {} : await loadOperations(module)
+  let maintained: Maintenance | undefined
+  const opened = await openConfiguredEngine(settings, output, async ({ url }) => {
+    if (catalogs !== undefined) maintained = await openMaintenance(catalogs, loaded, { database: url, logger })
+    return { ...engineOptions(settings), ...loaded, ...maintained?.engineOptions, logger }
+  })
   const { engine, database } = opened
   const operations = options.operations ?? engine.operations.map(({ name }) => name)
   const work = { ...workOptions(settings), operations, signal: stop.signal }
@@ -36,6 +42,7 @@ export async function worker(
     await worked
     return 'ok'
   } finally {
+    await maintained?.catalogs.close()
     await opened.close()
     stop.dispose()
   }

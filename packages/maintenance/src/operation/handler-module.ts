@@ -9,7 +9,6 @@ import { tableMaintenance } from './table-maintenance.ts'
 const { catalogs, database, more, ...options } = moduleSettings(import.meta.url)
 const others = more === undefined ? [] : ((await import(more)) as { operations: readonly Operation[] }).operations
 
-export const operations: readonly Operation[] = [
-  tableMaintenance(new Catalogs(await readCatalogsFile(catalogs), database), options),
-  ...others,
-]
+const config = typeof catalogs === 'string' ? await readCatalogsFile(catalogs) : catalogs
+
+export const operations: readonly Operation[] = [tableMaintenance(new Catalogs(config, database), options), ...others]

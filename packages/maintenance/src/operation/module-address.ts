@@ -1,10 +1,11 @@
 import { extname } from 'node:path'
+import type { CatalogsConfig } from '../catalogs/catalogs-file.ts'
 import type { TableMaintenanceOptions } from './table-maintenance.ts'
 
 /** What the process of an isolated handler needs to know. */
 export interface ModuleSettings extends TableMaintenanceOptions {
-  /** The path of the file that describes the catalogs. */
-  readonly catalogs: string
+  /** The path of the file that describes the catalogs, or what it would say. */
+  readonly catalogs: string | CatalogsConfig
   /** Where the jobs are, for catalogs in the same database. */
   readonly database?: string | undefined
   /** A module with further operations. */
