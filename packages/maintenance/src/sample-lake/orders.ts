@@ -7,7 +7,7 @@ const products = ['desk lamp', 'office chair', 'monitor arm', 'keyboard', 'heads
 const statuses = ['paid', 'paid', 'paid', 'shipped', 'shipped', 'delivered', 'delivered', 'delivered'] as const
 const currencies = ['EUR', 'EUR', 'USD', 'GBP'] as const
 
-const ordersPerPeriod = 300
+const ordersPerPeriod = 600
 /** Orders are withdrawn within so many periods of 30 days. */
 const openPeriods = 2
 
