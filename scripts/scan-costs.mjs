@@ -9,7 +9,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { createTable, DuckDb, HadoopCatalog } from '../packages/iceberg/dist/index.js'
+import { createTable, DuckDb, HadoopCatalog } from '@fencepost/iceberg'
 
 const { values } = parseArgs({ options: { 'round-trip-ms': { type: 'string', default: '10' } } })
 const roundTrip = Number(values['round-trip-ms']) / 1000
@@ -47,7 +47,7 @@ function rows(from, count) {
   return Array.from({ length: count }, (_, n) => ({ id: BigInt(from + n), text: `value ${(from + n) * 7919}` }))
 }
 
-/** The median seconds of a full scan. @param {import('../packages/iceberg/dist/index.js').Table} table */
+/** The median seconds of a full scan. @param {import('@fencepost/iceberg').Table} table */
 async function seconds(table) {
   const took = []
   for (let n = 0; n < tries; n += 1) {
@@ -66,7 +66,7 @@ async function tableOf(files, { manifests = false, formatVersion = 2 } = {}) {
   return table
 }
 
-/** The first position of each file is deleted. @param {import('../packages/iceberg/dist/index.js').Table} table */
+/** The first position of each file is deleted. @param {import('@fencepost/iceberg').Table} table */
 async function deleteFirstRows(table) {
   const paths = new Set()
   for await (const batch of table.scan({ columns: [], metadataColumns: ['_file'] })) {

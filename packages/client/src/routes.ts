@@ -1,17 +1,15 @@
 import { z } from 'zod'
-import { bulkAct, bulkStart, newPreview, preview } from './bulk-act.ts'
+import { bulkActRoutes } from './bulk-act-routes.ts'
 import { eventsQuery, jobEvent } from './event.ts'
 import { explanation } from './explanation.ts'
 import { childrenQuery, job, jobCount, jobFilter, jobSummary, listQuery, pipelineQuery, submission } from './job.ts'
 import type { Route } from './route.ts'
-import { newSchedule, schedule, schedulesQuery } from './schedule.ts'
+import { scheduleRoutes } from './schedule-routes.ts'
 import { drain, drainChange, health, operation, pipeline, queue, readiness, worker } from './service.ts'
 import { createdToken, newToken, token } from './token.ts'
 
 // An address at which nothing can be is answered 404 like one at which nothing is, so path parameters are any text.
 const jobPath = z.object({ job_id: z.string() })
-const bulkActPath = z.object({ bulk_act_id: z.string() })
-const schedulePath = z.object({ name: z.string() })
 const queuePath = z.object({ name: z.string() })
 const pipelinePath = z.object({ pipeline_id: z.string() })
 
@@ -152,61 +150,7 @@ export const routes = {
     stream: jobEvent,
     errors: [],
   },
-  listBulkActs: {
-    method: 'GET',
-    path: '/bulk-acts',
-    summary: 'The acts on all jobs of a filter that were started, the latest first',
-    tag: 'bulk acts',
-    role: 'viewer',
-    status: 200,
-    answer: z.array(bulkAct),
-    errors: [],
-  },
-  getBulkAct: {
-    method: 'GET',
-    path: '/bulk-acts/{bulk_act_id}',
-    summary: 'One act, and how far it has come',
-    tag: 'bulk acts',
-    role: 'viewer',
-    params: bulkActPath,
-    status: 200,
-    answer: bulkAct,
-    errors: ['bulk_act_not_found'],
-  },
-  previewBulkAct: {
-    method: 'POST',
-    path: '/bulk-acts/preview',
-    summary: 'Counts the jobs of a filter, and gives a token to act on them within a minute',
-    tag: 'bulk acts',
-    role: 'operator',
-    body: newPreview,
-    status: 200,
-    answer: preview,
-    errors: [],
-  },
-  startBulkAct: {
-    method: 'POST',
-    path: '/bulk-acts',
-    summary: 'Starts the act that was previewed; it is done in batches',
-    tag: 'bulk acts',
-    role: 'operator',
-    body: bulkStart,
-    status: 202,
-    answer: bulkAct,
-    answerHeaders: { Location: 'Where the act is.' },
-    errors: ['bulk_token_invalid', 'bulk_set_grown'],
-  },
-  stopBulkAct: {
-    method: 'POST',
-    path: '/bulk-acts/{bulk_act_id}/stop',
-    summary: 'Ends an act after the batch that is under way',
-    tag: 'bulk acts',
-    role: 'operator',
-    params: bulkActPath,
-    status: 200,
-    answer: bulkAct,
-    errors: ['bulk_act_not_found', 'bulk_act_ended'],
-  },
+  ...bulkActRoutes,
   listOperations: {
     method: 'GET',
     path: '/operations',
@@ -270,73 +214,7 @@ export const routes = {
     answerHeaders: nextAfter,
     errors: ['pipeline_not_found', 'nothing_to_abort'],
   },
-  listSchedules: {
-    method: 'GET',
-    path: '/schedules',
-    summary: 'The schedules, by name, with their next due times',
-    tag: 'schedules',
-    role: 'viewer',
-    query: schedulesQuery,
-    status: 200,
-    answer: z.array(schedule),
-    errors: [],
-  },
-  getSchedule: {
-    method: 'GET',
-    path: '/schedules/{name}',
-    summary: 'One schedule',
-    tag: 'schedules',
-    role: 'viewer',
-    params: schedulePath,
-    status: 200,
-    answer: schedule,
-    errors: ['schedule_not_found'],
-  },
-  putSchedule: {
-    method: 'PUT',
-    path: '/schedules/{name}',
-    summary: 'Makes a schedule, or changes it; while its rule is the same, its next due time stays',
-    tag: 'schedules',
-    role: 'operator',
-    params: schedulePath,
-    body: newSchedule,
-    status: 200,
-    answer: schedule,
-    errors: ['payload_invalid', 'operation_unknown'],
-  },
-  deleteSchedule: {
-    method: 'DELETE',
-    path: '/schedules/{name}',
-    summary: 'Removes a schedule; jobs that it has submitted stay',
-    tag: 'schedules',
-    role: 'operator',
-    params: schedulePath,
-    status: 204,
-    answer: null,
-    errors: ['schedule_not_found'],
-  },
-  pauseSchedule: {
-    method: 'POST',
-    path: '/schedules/{name}/pause',
-    summary: 'Stops a schedule until it is resumed',
-    tag: 'schedules',
-    role: 'operator',
-    params: schedulePath,
-    status: 200,
-    answer: schedule,
-    errors: ['schedule_not_found'],
-  },
-  resumeSchedule: {
-    method: 'POST',
-    path: '/schedules/{name}/resume',
-    summary: 'Lets a schedule go on, from now: what was due while it was paused is not caught up',
-    tag: 'schedules',
-    role: 'operator',
-    params: schedulePath,
-    status: 200,
-    answer: schedule,
-    errors: ['schedule_not_found'],
-  },
+  ...scheduleRoutes,
   listQueues: {
     method: 'GET',
     path: '/queues',

@@ -26,7 +26,7 @@ export function checkKey(value: string | undefined, what: string): string | unde
 }
 
 /** How many tags a job may have, and how long each may be. */
-export const tagLimits = { max: 20, maxLength: 100 } as const
+const tagLimits = { max: 20, maxLength: 100 } as const
 
 /** Tags, each once, in order; an error with a code if there are too many, or one cannot be used. */
 export function checkTags(tags: readonly string[] = []): string[] {

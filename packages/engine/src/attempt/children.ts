@@ -26,7 +26,7 @@ export interface ChildrenOptions {
   status?: EndedChild['status']
 }
 
-export const childrenLimits = { default: 100, max: 10_000 } as const
+const childrenLimits = { default: 100, max: 10_000 } as const
 
 interface Row {
   job_id: string

@@ -68,7 +68,7 @@ export function child<Input>(operation: Operation<Input>, payload: Input, option
 }
 
 /** How many failed children make the parent fail. */
-export function failAt(failWhen: FailWhen, total: number): number {
+function failAt(failWhen: FailWhen, total: number): number {
   if (failWhen === 'any') return 1
   if (failWhen === 'all') return Math.max(1, total)
   if (failWhen === 'never') return maxInteger

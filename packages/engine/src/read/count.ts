@@ -10,7 +10,7 @@ export interface JobCount {
   exact: boolean
 }
 
-export const countLimits = { counted: 10_000, scanned: 100_000 } as const
+const countLimits = { counted: 10_000, scanned: 100_000 } as const
 
 /** Counts up to 10,000 jobs, in up to 100,000 where no index finds them. Beyond that it estimates. */
 export async function countJobs(db: Db, filter: JobFilter): Promise<JobCount> {

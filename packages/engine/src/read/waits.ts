@@ -51,7 +51,7 @@ export class Waits {
       return await new Promise<Found>((found, failed) => {
         waiting = { found, failed }
         if (timeoutMs !== undefined) timer = setTimeout(() => found('timeout'), timeoutMs)
-        onAbort = () => failed(signal?.reason)
+        onAbort = () => failed(signal?.reason as Error)
         signal?.addEventListener('abort', onAbort, { once: true })
         this.#add(jobId, waiting)
       })

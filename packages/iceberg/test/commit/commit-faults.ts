@@ -27,6 +27,5 @@ export function failingCommits(catalog: Catalog, faults: readonly (CommitFault |
 /** That the second copy was never sent says nothing of the first. */
 function answerOfGateway(result: CommitResult): CommitResult {
   if (result.outcome !== 'not_applied') return result
-  const { neverSent: _, ...answer } = result
-  return answer
+  return { ...result, neverSent: false }
 }

@@ -105,7 +105,7 @@ function lossesOf({ now, ideal }: HealthFacts, costs: ScanCosts) {
 }
 
 /** An empty table is as well as it can be. */
-export function scoreOf(idealMicros: number, actualMicros: number): number {
+function scoreOf(idealMicros: number, actualMicros: number): number {
   return actualMicros === 0 ? 100 : Math.round((100 * idealMicros) / actualMicros)
 }
 

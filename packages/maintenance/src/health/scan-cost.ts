@@ -48,7 +48,7 @@ const parts = {
 } as const satisfies Record<keyof ScanShape, keyof ScanCosts>
 
 export type ScanPart = keyof ScanShape
-export const scanParts = Object.keys(parts) as readonly ScanPart[]
+const scanParts = Object.keys(parts) as readonly ScanPart[]
 
 /** Whole microseconds, so that sums of them are exact. */
 export type Micros = number

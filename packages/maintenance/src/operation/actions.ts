@@ -11,7 +11,6 @@ import {
   removeOrphanFiles,
   type ActionRun,
   type Catalog,
-  type GivenOptions,
   type LoadedTable,
 } from '@fencepost/iceberg'
 import type { ActionName, ActionOptions } from './action-options.ts'
@@ -50,7 +49,7 @@ async function planData({ table, options }: Where) {
   return planRewriteDataFiles(table, {
     ...(strategy === undefined ? {} : { strategy }),
     ...(sortOrder === undefined ? {} : { sortOrder }),
-    options: rest as GivenOptions,
+    options: rest,
   })
 }
 

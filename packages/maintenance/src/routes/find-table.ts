@@ -50,7 +50,7 @@ export async function onTable<T>(
   }
 }
 
-export function notFound({ database, table }: { database: string; table: string }): ApiError {
+function notFound({ database, table }: { database: string; table: string }): ApiError {
   const name = JSON.stringify(`${database}.${table}`.slice(0, 200))
   return new ApiError('table_not_found', `The inventory has no table ${name}. POST /catalogs/refresh lists them again.`)
 }

@@ -19,7 +19,7 @@ export function filtersOf(applications: readonly Application[]): Filters {
     Object.entries(own).map(([name, { schema, description }]) => [name, schema.optional().describe(description)]),
   )
   return {
-    extend: (schema) => z.strictObject({ ...schema.shape, ...more }) as typeof schema,
+    extend: (schema) => z.strictObject({ ...schema.shape, ...more }),
     read: (query) => {
       const filter = engineFilter(query)
       for (const [name, { apply }] of Object.entries(own)) {
