@@ -170,7 +170,7 @@ describe('a line that cannot be understood', () => {
     ['jobs show', 2, /<job_id> is missing.*\n.*fencepost jobs show --help/],
     ['jobs show a b', 2, /"b" is one argument too many/],
     ['jobs list --nonsense', 2, /--nonsense/],
-    ['jobs list --limit many', 2, /--limit is "many"; give a whole number from 1 to 1000/],
+    ['jobs list --limit many', 2, /--limit is "many"; give a whole number from 1, or all/],
     ['jobs list --status lost', 2, /--status is "lost"; give pending, running/],
     ['up --port 70000', 2, /--port is 70000; give a whole number from 0 to 65535/],
     ['up --port', 2, /--port/],

@@ -469,6 +469,16 @@ describe('the service', () => {
     await worker
   })
 
+  test('pauses and resumes queues', async () => {
+    const name = 'default'
+    expect((await ask(routes.pauseQueue, { name })).json).toMatchObject({ queue: name, paused_by: 'local' })
+    expect((await ask(routes.listQueues)).json).toMatchObject([{ queue: name, paused_by: 'local' }])
+    expect((await ask(routes.resumeQueue, { name })).json).toEqual({ queue: name, paused_at: null, paused_by: null })
+    for (const route of [routes.pauseQueue, routes.resumeQueue]) {
+      expect(await ask(route, { name: 'No Queue' })).toMatchObject({ status: 404, code: 'queue_not_found' })
+    }
+  })
+
   test('drains and stops draining', async () => {
     expect((await ask(routes.getDrain)).json).toEqual({ level: 'off', updated_at: null, updated_by: null })
     const set = await ask(routes.setDrain, {}, { body: { level: 'all' } })

@@ -213,8 +213,10 @@ describe('bodies', () => {
 
 describe('methods and paths', () => {
   test.each([...new Set(all.map(({ path }) => path))])('%s refuses methods that it does not have', async (path) => {
-    const there = all.filter((route) => route.path === path).map(({ method }) => method as string)
     const address = path.replaceAll(/\{\w+\}/g, '0'.repeat(32))
+    // /jobs/count may be a job as well.
+    const isHere = (pattern: string) => new RegExp(`^${pattern.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(address)
+    const there = all.filter((route) => isHere(route.path)).map(({ method }) => method as string)
     for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'].filter((one) => !there.includes(one))) {
       const answer = await on.http(method, address)
       expectRefused(answer, 405, 'method_not_allowed')
