@@ -14,6 +14,7 @@ import {
   runJobAgain,
   showJob,
 } from './jobs/commands.ts'
+import { bulkJobs } from './jobs/bulk.ts'
 import { submit } from './jobs/submit.ts'
 import { lakeDemo } from './lake/command.ts'
 import { operations } from './operations.ts'
@@ -41,6 +42,7 @@ export const commands: readonly Command[] = [
   deleteJob,
   recoverJob,
   runJobAgain,
+  bulkJobs,
   jobEvents,
   explainJob,
   jobChildren,

@@ -191,6 +191,15 @@ describe('jobs', () => {
     expect((await fencepost(`jobs show ${jobId}`)).stdout).toMatch(new RegExp(`Run again as +${again.job_id}`))
   })
 
+  test('bulk asks before it acts on all jobs of a filter, and says what it did', async () => {
+    const made = [await delayed(), await delayed()]
+    await submit('sample_count', {}, { delay_ms: 3_600_000, tags: ['bulk'] })
+    expect(await fencepost('jobs bulk cancel --tag bulk')).toMatchObject({ code: 2, stdout: '' })
+    const said = await fencepost('jobs bulk cancel --tag bulk --yes')
+    expect(said).toMatchObject({ code: 0, stdout: 'The act is completed: 1 done, 0 refused.\n' })
+    for (const { job_id: jobId } of made) expect((await client.getJob(jobId)).status).toBe('pending')
+  })
+
   test('recover refuses a job whose claim is young', async () => {
     const { job_id: jobId } = await longJob()
     await expect.poll(async () => (await client.getJob(jobId)).status, { timeout: 20_000 }).toBe('running')
