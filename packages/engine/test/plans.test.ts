@@ -200,7 +200,7 @@ describe(`with ${rows} pending, ${rows} future and ${rows} finished jobs`, () =>
     expect(blocks(any)).toBeLessThan(150)
     const plain = await plan(claimPlainStatement(db, options))
     expect(plain['Actual Rows']).toBe(1)
-    expect(blocks(plain)).toBeLessThan(30)
+    expect(blocks(plain)).toBeLessThan(40)
     for (const node of [...nodesOf(any), ...nodesOf(plain)]) expect(node['Actual Rows'] ?? 0).toBeLessThanOrEqual(10)
   })
 
