@@ -51,6 +51,7 @@ test('a program with an SDK and pino sees what its jobs do', async () => {
   await bed.advance(31_000)
   await bed.engine.sweep()
   if (stale !== undefined) await bed.engine.complete(stale)
+  await bed.engine.runAgain(bad)
 
   await reader.forceFlush()
   const all = exporter.getMetrics().flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics))

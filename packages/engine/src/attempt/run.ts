@@ -73,7 +73,7 @@ export async function outcomeOf(context: Context, attempt: Attempt, value: unkno
       `Job ${attempt.jobId} both defers to children and chains a job; chain from a job that completes.`,
     )
   }
-  if (value.then_ !== undefined && operation?.parts[value.then_] === undefined) {
+  if (value.then_ !== undefined && !Object.hasOwn(operation?.parts ?? {}, value.then_)) {
     const { operation: name } = attempt.claimed
     throw new PermanentError(`Operation ${name} has no part ${value.then_}, which it is to go on with.`)
   }
@@ -100,7 +100,8 @@ async function prepareChildren(
 }
 
 function handlerOf(operation: Operation, part: string | undefined): Operation['run'] {
-  const handler = part === undefined ? operation.run : operation.parts[part]
+  if (part === undefined) return operation.run
+  const handler = Object.hasOwn(operation.parts, part) ? operation.parts[part] : undefined
   if (handler !== undefined) return handler
   throw new PermanentError(`Operation ${operation.name} has no part ${part}.`)
 }

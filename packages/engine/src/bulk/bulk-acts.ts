@@ -35,6 +35,7 @@ const countBatch = 10_000
 export class BulkActs {
   readonly #context: Context
   #running: Promise<void> | undefined
+  #again = false
 
   constructor(context: Context) {
     this.#context = context
@@ -129,18 +130,32 @@ export class BulkActs {
       sql`select bulk_act_id from ${db.t.bulkActs} where state = ${raw(`'running'`)} order by started_at`,
     )
     for (const { bulk_act_id: bulkActId } of running) {
-      while ((await advance(this.#context, bulkActId)) === 'more');
+      try {
+        while ((await advance(this.#context, bulkActId)) === 'more');
+      } catch (error) {
+        // The acts after it are not held up by it.
+        this.#context.logger.warn({ err: error, bulkActId }, 'bulk_acts_failed')
+      }
     }
   }
 
-  /** The same, once at a time, and what goes wrong is logged: workers and servers do so regularly. */
+  /** The same, once at a time, and what goes wrong is logged: servers do so regularly. */
   async resume(): Promise<void> {
-    this.#running ??= this.run()
+    if (this.#running !== undefined) this.#again = true
+    this.#running ??= this.#runAgain()
       .catch((error: unknown) => this.#context.logger.warn({ err: error }, 'bulk_acts_failed'))
       .finally(() => {
         this.#running = undefined
       })
     await this.#running
+  }
+
+  /** What was started while it ran is not in the list that it read. */
+  async #runAgain(): Promise<void> {
+    do {
+      this.#again = false
+      await this.run()
+    } while (this.#again)
   }
 
   async #count(of: { act: Act; filter: JobFilter; beforeJobId: string }): Promise<{ count: number; first: string[] }> {

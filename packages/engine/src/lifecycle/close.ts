@@ -79,6 +79,8 @@ async function close(db: Db, which: Sql): Promise<ClosedRow[]> {
                 (count(*) filter (where status <> 'completed'))::integer as children_failed
            from ${t.finishedJobs} child where child.parent_job_id = waiting.job_id
        ) numbers
+       -- A parent that another process let go on meanwhile may wait for new children, which this snapshot does not have.
+       where children_completed + children_failed >= children_total
     ),
     ended as (
       select ${liveJobColumns}, children_completed, children_failed from counted where not continued

@@ -117,6 +117,9 @@ function statusCondition(status: JobStatus): Sql {
   return raw(`status = '${status}'${running}`)
 }
 
+// Ids have no times before 1970.
+const sinceEpoch = (time: Sql) => sql`greatest(${time}, 'epoch'::timestamptz)`
+
 function indexedConditions(db: Pick<Db, 't'>, filter: JobFilter, { after, until, oldestFirst }: Stretch): Sql[] {
   const { t } = db
   const conditions: Sql[] = []
@@ -131,15 +134,15 @@ function indexedConditions(db: Pick<Db, 't'>, filter: JobFilter, { after, until,
   // Ids are in the order of submission, and no job ends before it is submitted.
   if (filter.submittedFrom !== undefined) {
     const from = sql`${checkTime(filter.submittedFrom, 'submittedFrom')}::timestamptz`
-    add(sql`submitted_at >= ${from} and job_id >= ${t.jobIdFloor}(${from} - ${off})`)
+    add(sql`submitted_at >= ${from} and job_id >= ${t.jobIdFloor}(${sinceEpoch(sql`${from} - ${off}`)})`)
   }
   if (filter.submittedBefore !== undefined) {
     const before = sql`${checkTime(filter.submittedBefore, 'submittedBefore')}::timestamptz`
-    add(sql`submitted_at < ${before} and job_id < ${t.jobIdFloor}(${before} + ${off})`)
+    add(sql`submitted_at < ${before} and job_id < ${t.jobIdFloor}(${sinceEpoch(sql`${before} + ${off}`)})`)
   }
   if (filter.completedBefore !== undefined) {
     const before = sql`${checkTime(filter.completedBefore, 'completedBefore')}::timestamptz`
-    add(sql`job_id < ${t.jobIdFloor}(${before} + ${off})`)
+    add(sql`job_id < ${t.jobIdFloor}(${sinceEpoch(sql`${before} + ${off}`)})`)
   }
   if (after !== undefined) add(sql`job_id ${raw(oldestFirst ? '>' : '<')} ${checkId(after)}::uuid`)
   if (until !== undefined) add(sql`job_id ${raw(oldestFirst ? '<=' : '>=')} ${checkId(until)}::uuid`)
