@@ -176,6 +176,7 @@ class Execution {
           context: rewriteContext(table, group.start),
           settings: this.#plan.settings,
           ...this.#tools,
+          copies: this.#copies,
           signal: this.#signal,
           onWritten: (bytes, ofBytes) => this.#outcomes.wrote(bytes, ofBytes),
         },

@@ -19,7 +19,9 @@ export interface GroupResult {
 export async function rewriteGroup(context: EncodeContext, files: readonly ScanFile[]): Promise<GroupResult> {
   const { table } = context
   const unsupported = unsupportedColumns(table)
-  const { added, rest } = await copyFiles(context, files, unsupported === undefined)
+  const { added, rest } = context.copies
+    ? await copyFiles(context, files, unsupported === undefined)
+    : { added: [], rest: files }
   if (rest.length === 0) return { added, files }
   if (unsupported !== undefined && added.length > 0) {
     const left = new Set(rest)

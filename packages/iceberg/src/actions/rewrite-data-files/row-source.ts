@@ -20,6 +20,8 @@ export interface EncodeContext {
   readonly duckDb: DuckDb
   readonly staging: Staging
   readonly tallies: RowTallies
+  /** Whether files may be copied: the statistics of the new ones are made of those, which must have been read. */
+  readonly copies: boolean
   readonly signal?: AbortSignal | undefined
   /** Called when a file is written: with its size, and that of the rows it was made of. */
   readonly onWritten?: (bytes: number, ofBytes: number) => void

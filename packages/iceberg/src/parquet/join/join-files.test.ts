@@ -52,7 +52,8 @@ async function write(
 ): Promise<string> {
   const path = fresh()
   const select = `select ${columns} from range(${rows.first}, ${rows.first + rows.count}) r (n)`
-  await connection.run(`copy (${select}) to '${path}' (format parquet${options})`)
+  const ids = options.includes('field_ids') ? '' : ", field_ids 'auto'"
+  await connection.run(`copy (${select}) to '${path}' (format parquet${ids}${options})`)
   return path
 }
 

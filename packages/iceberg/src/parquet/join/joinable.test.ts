@@ -248,6 +248,14 @@ describe('with row lineage', () => {
     expect(joinable([unknown, unknown], lineage).sets).toHaveLength(1)
     expect(joinable([known, unknown], anySize).sets).toHaveLength(1)
   })
+
+  test('a file whose columns have no field ids is given none for its lineage alone', async () => {
+    expect(await refusedOf(plain, 7n)).toEqual(['lineage_unknown', 'lineage_unknown'])
+    const withIds = await write('select n as id from range(10) r (n)', ', field_ids {id: 1}')
+    expect(await refusedOf(withIds, 7n)).toEqual([])
+    const named = await write('select n as id, n as _row_id from range(10) r (n)', ', field_ids {id: 1}')
+    expect(await refusedOf(named, 7n)).toEqual(['lineage_unknown', 'lineage_unknown'])
+  })
 })
 
 test('no set has more row groups than a file can number', async () => {

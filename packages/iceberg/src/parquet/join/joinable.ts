@@ -83,7 +83,7 @@ export function obstacleOf(
 
 function lineageObstacle({ footer, entry: { file } }: JoinInput): Unjoinable | undefined {
   const held = heldLineage(footer)
-  if (held.length === 0) return undefined
+  if (held.length === 0) return file.firstRowId === undefined ? undefined : additionObstacle(footer)
   if (held.length < lineageColumns.length || file.firstRowId === undefined) {
     return { reason: 'lineage_unknown', why: 'It holds row lineage in part, or the table does not know of it.' }
   }
@@ -93,6 +93,19 @@ function lineageObstacle({ footer, entry: { file } }: JoinInput): Unjoinable | u
   )
   if (!hasNulls) return undefined
   return { reason: 'lineage_nulls', why: 'Row lineage is null in some of its rows: they take it from where they are.' }
+}
+
+/**
+ * What keeps lineage from being added. Columns are found by their ids as soon as one of them has an id, so that in a file
+ * without ids, which is read by the names of its columns, all others would be taken for missing.
+ */
+function additionObstacle({ schema }: WholeFooter): Unjoinable | undefined {
+  if (!schema.some((element) => element.integer(schemaElement.fieldId) !== undefined)) {
+    return { reason: 'lineage_unknown', why: 'Its columns have no field ids, and those of row lineage need them.' }
+  }
+  const names = new Set<string>(lineageColumns.map(({ name }) => name))
+  if (!schema.some((element) => names.has(element.text(schemaElement.name) ?? ''))) return undefined
+  return { reason: 'lineage_unknown', why: 'It has a column with the name of one of row lineage.' }
 }
 
 /** The lineage columns that a file has in itself, by where they are among its columns. */

@@ -1,9 +1,8 @@
 import type { ContentFile } from '../../manifests/content-file.ts'
 import type { SchemaField } from '../../schema/schema.ts'
 import type { SortOrder } from '../../schema/sort-order.ts'
-import { isNested } from '../../schema/type.ts'
-import { valueFromBytes } from '../../values/binary.ts'
-import { compareValues } from '../../values/compare.ts'
+import { isNested, type PrimitiveType } from '../../schema/type.ts'
+import { boundValue, compareBounds } from './merged-metrics.ts'
 
 const unsorted = 0
 
@@ -32,17 +31,19 @@ export function joinedSortOrder(
     // Bounds say nothing of nulls and NaN, which have a place in the order too.
     const mayHaveNan = isFloat && file.nanValueCounts?.get(first.sourceId) !== 0
     const isWhole = file.nullValueCounts?.get(first.sourceId) === 0 && !mayHaveNan
-    return isWhole && lower !== undefined && upper !== undefined
-      ? { lower: valueFromBytes(type, lower), upper: valueFromBytes(type, upper) }
-      : undefined
+    return isWhole && isBound(type, lower) && isBound(type, upper) ? { lower, upper } : undefined
   })
   const inOrder = first.direction === 'asc' ? ranges : ranges.toReversed()
   for (const [index, range] of inOrder.entries()) {
     const next = inOrder[index + 1]
     if (range === undefined) return unsorted
     if (next === undefined) continue
-    const compared = compareValues(type, range.upper, next.lower)
+    const compared = compareBounds(type, range.upper, next.lower)
     if (compared > 0 || (compared === 0 && !mayTouch)) return unsorted
   }
   return id
+}
+
+function isBound(type: PrimitiveType, bound: Uint8Array | undefined): bound is Uint8Array {
+  return bound !== undefined && boundValue(type, bound) !== undefined
 }

@@ -79,6 +79,16 @@ describe('bounds', () => {
       1000n,
     ])
     // By UTF-8, where JavaScript's own order is another.
+    const cut = file(2, {}, { lowerBounds: new Map([[2, Buffer.from([0x61, 0xc3])]]) })
+    const whole = file(2, {}, { lowerBounds: new Map([[2, Buffer.from([0x61, 0xc4, 0x80])]]) })
+    for (const files of [
+      [cut, whole],
+      [whole, cut],
+    ]) {
+      expect(mergedMetrics(files, fields).lowerBounds.get(2)).toEqual(Buffer.from([0x61, 0xc3]))
+    }
+    const damaged = file(1, {}, { lowerBounds: new Map([[1, Buffer.from([1])]]) })
+    expect(mergedMetrics([damaged, damaged], fields).lowerBounds.size).toBe(0)
     const texts = [file(2, { lower: '\u{1F600}', upper: '\u{1F600}' }), file(2, { lower: '\uFFEE', upper: '\uFFEE' })]
     expect(bounds(2, texts)).toEqual(['\uFFEE', '\u{1F600}'])
     expect(bounds(3, [file(3, { lower: 0, upper: -0 }), file(3, { lower: -0, upper: 0 })])).toEqual([-0, 0])

@@ -3,6 +3,7 @@ import type { SchemaField } from '../../schema/schema.ts'
 import { isNested, type PrimitiveType } from '../../schema/type.ts'
 import { valueFromBytes } from '../../values/binary.ts'
 import { compareValues } from '../../values/compare.ts'
+import type { Value } from '../../values/value.ts'
 import type { FileMetrics } from '../file-metrics.ts'
 
 type Counts = ReadonlyMap<number, number>
@@ -67,12 +68,26 @@ function farthestOf(
   let farthest: Uint8Array | undefined
   for (const bound of bounds) {
     if (bound === undefined) return undefined
-    const value = valueFromBytes(type, bound)
-    if (Number.isNaN(value)) return undefined // of old writers, and says nothing
-    const isFarther = farthest === undefined || compareValues(type, value, valueFromBytes(type, farthest)) * side > 0
-    if (isFarther) farthest = bound
+    const value = boundValue(type, bound)
+    if (value === undefined || Number.isNaN(value)) return undefined // of old writers, and says nothing
+    if (farthest === undefined || compareBounds(type, bound, farthest) * side > 0) farthest = bound
   }
   return farthest
+}
+
+/** Undefined for bytes that are no value of the type. */
+export function boundValue(type: PrimitiveType, bound: Uint8Array): Value | undefined {
+  try {
+    return valueFromBytes(type, bound)
+  } catch {
+    return undefined
+  }
+}
+
+/** Texts by their bytes: some writers cut a bound inside a character, and what is left of that cannot be decoded. */
+export function compareBounds(type: PrimitiveType, one: Uint8Array, other: Uint8Array): number {
+  if (type.type === 'string') return Buffer.compare(one, other)
+  return compareValues(type, valueFromBytes(type, one), valueFromBytes(type, other))
 }
 
 /** Bounds of these types are not the least and the greatest of an order. */
