@@ -64,7 +64,7 @@ async function run({ name, tests, by }) {
     failed: all.filter((test) => test.result().state === 'failed').map(({ fullName }) => fullName),
     errors: [
       ...suites.flatMap((suite) => suite.errors().map(({ message }) => message)),
-      ...unhandledErrors.map(String),
+      ...unhandledErrors.map((error) => (error instanceof Error ? error.message : JSON.stringify(error))),
       ...(ran ? [] : [`no test was run in ${tests.join(', ')}`]),
     ],
     ms: performance.now() - since,

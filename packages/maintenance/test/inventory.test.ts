@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Catalogs, refreshInventory } from '../src/index.ts'
 import { openMaintenanceBed, type MaintenanceBed } from './maintenance-bed.ts'
@@ -69,7 +72,11 @@ test('a catalog that is down keeps its last list, marked stale, and the others a
   }
   const broken = new Catalogs({ default: 'lake', catalogs: { lake: away } })
   const before = await listed('?catalog=lake')
-  const refreshed = await refreshInventory(on.engine.database, broken, { unlessWithinMs: 0, logger })
+  const refreshed = await refreshInventory(on.engine.database, broken, {
+    acceptsEmpty: false,
+    unlessWithinMs: 0,
+    logger,
+  })
   expect(refreshed).toMatchObject([{ catalog: 'lake', refreshed: false, why: 'failed' }])
   expect(await listed('?catalog=lake')).toEqual(before)
   const tables = (await on.http('GET', '/tables')).json as { catalog: string; stale: boolean }[]
@@ -83,9 +90,27 @@ test('a catalog that is down keeps its last list, marked stale, and the others a
   expect((await on.http('GET', '/tables?catalog=lake')).json[0]).toMatchObject({ stale: false })
 })
 
+test('a catalog that lists nothing any more is believed only when somebody asks for a refresh', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'fencepost-not-mounted-'))
+  const empty = { type: 'files' as const, warehouse: `file://${folder}`, properties: {} }
+  const unmounted = new Catalogs({ default: 'files', catalogs: { files: empty } })
+  await on.smallFiles('files', 'kept', 'table', 1)
+  await on.refresh()
+  const before = await listed('?catalog=files')
+  const refresh = (acceptsEmpty: boolean) =>
+    refreshInventory(on.engine.database, unmounted, { acceptsEmpty, unlessWithinMs: 0, logger })
+  expect(await refresh(false)).toMatchObject([{ refreshed: false, why: 'failed' }])
+  expect(await listed('?catalog=files')).toEqual(before)
+  expect(await refresh(true)).toMatchObject([{ refreshed: true, tables: 0 }])
+  expect(await listed('?catalog=files')).toEqual([])
+  await on.refresh()
+  expect(await listed('?catalog=files')).toEqual(before)
+  await rm(folder, { recursive: true })
+})
+
 test('one process at a time lists a catalog, and not again while its list is fresh', async () => {
   const refresh = (unlessWithinMs: number) =>
-    refreshInventory(on.engine.database, on.catalogs, { unlessWithinMs, logger })
+    refreshInventory(on.engine.database, on.catalogs, { acceptsEmpty: false, unlessWithinMs, logger })
   const both = await Promise.all([refresh(0), refresh(0)])
   const ofLake = both.map((all) => all.find(({ catalog }) => catalog === 'lake')?.refreshed)
   expect(ofLake).toContain(true)

@@ -26,7 +26,7 @@ export async function makeLake(
         told.add(progress.table)
       },
     })
-    await refreshInventory(engine.database, catalogs, { unlessWithinMs: 0, logger })
+    await refreshInventory(engine.database, catalogs, { acceptsEmpty: false, unlessWithinMs: 0, logger })
     if (lake.made) output.note(`The sample lake is ready: ${lake.tables.length} tables. GET /tables lists them.`)
   } catch (error) {
     if (!signal.aborted) logger.error({ err: error }, 'sample_lake_not_made')

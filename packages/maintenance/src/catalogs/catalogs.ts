@@ -1,4 +1,5 @@
 import { HadoopCatalog, JdbcCatalog, RestCatalog, type Catalog, type LoadedTable } from '@fencepost/iceberg'
+import { PermanentError } from '@fencepost/engine'
 import pg from 'pg'
 import { identifierOf, type TableAddress } from './address.ts'
 import type { CatalogConfig, CatalogsConfig } from './catalogs-file.ts'
@@ -9,13 +10,14 @@ export interface OpenedCatalog {
   readonly name: string
   readonly type: CatalogConfig['type']
   readonly catalog: Catalog
-  /** Which Postgres a JDBC catalog is in: see same-postgres.ts. */
-  readonly postgres: string | undefined
+  /** Asks which Postgres a JDBC catalog is in now: see same-postgres.ts. Others are in none. */
+  readonly postgres: () => Promise<string | undefined>
   readonly close: () => Promise<void>
 }
 
 const connectTimeoutMs = 10_000
 const idleTransactionMs = 30_000
+const inNone = async () => undefined
 
 /** The configured catalogs, each opened when it is first needed and again after a failure. */
 export class Catalogs {
@@ -54,7 +56,9 @@ export class Catalogs {
   /** Opens a catalog that must be configured. */
   async open(name: string): Promise<OpenedCatalog> {
     const found = await this.find(name)
-    if (found === undefined) throw new Error(`There is no catalog ${name} in the configuration of this process.`)
+    if (found === undefined) {
+      throw new PermanentError(`There is no catalog ${name} in the configuration of this process.`)
+    }
     return found
   }
 
@@ -79,11 +83,11 @@ async function openCatalog(
     case 'jdbc':
       return openJdbc(name, config, jobsDatabase)
     case 'rest':
-      return { name, type: 'rest', catalog: await openRest(name, config), postgres: undefined, close: async () => {} }
+      return { name, type: 'rest', catalog: await openRest(name, config), postgres: inNone, close: async () => {} }
     case 'files': {
       const { warehouse, properties, write_to_object_store: writeToObjectStore = false } = config
       const catalog = new HadoopCatalog({ name, warehouse, properties, writeToObjectStore })
-      return { name, type: 'files', catalog, postgres: undefined, close: async () => {} }
+      return { name, type: 'files', catalog, postgres: inNone, close: async () => {} }
     }
   }
 }
@@ -106,7 +110,7 @@ async function openJdbc(
   try {
     const { warehouse, properties } = config
     const catalog = await JdbcCatalog.open({ name: config.catalog_name ?? name, database: pool, warehouse, properties })
-    return { name, type: 'jdbc', catalog, postgres: await identityOf(pool), close: () => pool.end() }
+    return { name, type: 'jdbc', catalog, postgres: () => identityOf(pool), close: () => pool.end() }
   } catch (error) {
     await pool.end()
     throw error

@@ -14,7 +14,7 @@ import {
   type TableFacts,
 } from '@fencepost/iceberg'
 import type { HealthFacts, PlannedActions } from './health-facts.ts'
-import type { HealthSettings } from './health-settings.ts'
+import { before, type HealthSettings } from './health-settings.ts'
 import { defaultScanCosts, scanMicros, type ScanCosts, type ScanShape } from './scan-cost.ts'
 import { ScanTally } from './scan-tally.ts'
 
@@ -131,7 +131,8 @@ async function manifestCounts(table: LoadedTable, signal?: AbortSignal): Promise
   for (const { partitionSpecId, content, manifestLength } of live) {
     if (content === 'data') specs.set(partitionSpecId, (specs.get(partitionSpecId) ?? 0) + manifestLength)
   }
-  const target = Number(metadata.properties['commit.manifest.target-size-bytes'] ?? 8 * 1024 ** 2)
+  const given = Number(metadata.properties['commit.manifest.target-size-bytes'])
+  const target = given > 0 ? given : 8 * 1024 ** 2
   const ideal = [...specs.values()].reduce((sum, bytes) => sum + Math.max(1, Math.ceil(bytes / target)), 0)
   return { now: live.length, ideal: Math.min(live.length, ideal) }
 }
@@ -167,7 +168,7 @@ async function planManifests(table: LoadedTable, live: number): Promise<PlannedA
 async function planSnapshots(table: LoadedTable, settings: HealthSettings, now: Date, signal?: AbortSignal) {
   const { expired, files = {} } = await planExpireSnapshots(table, {
     now,
-    olderThan: new Date(now.getTime() - settings.maxSnapshotAgeMs),
+    olderThan: before(now, settings.maxSnapshotAgeMs),
     retainLast: settings.minSnapshotsToKeep,
     ...(signal !== undefined && { signal }),
   })
@@ -187,7 +188,7 @@ async function planOrphans(
   signal?: AbortSignal,
 ) {
   const { orphans, orphanBytes, orphanShare, isSuspicious } = await planRemoveOrphanFiles(catalog, table, {
-    olderThan: new Date(now.getTime() - settings.orphanAgeMs),
+    olderThan: before(now, settings.orphanAgeMs),
     ...(signal !== undefined && { signal }),
   })
   return { files: orphans.length, bytes: orphanBytes, share: orphanShare, isSuspicious }

@@ -16,6 +16,8 @@ export interface ListedTable extends TableAddress {
 }
 
 export interface TableFilter {
+  /** Those that are configured; of others the last list may still be there. */
+  readonly catalogs: readonly string[]
   readonly catalog?: string | undefined
   readonly database?: string | undefined
   /** Only tables whose name contains this. */
@@ -45,12 +47,13 @@ export async function isListed(db: PackageDb, { catalog, database, table }: Tabl
 /** Returns the tables that fit, in order of their addresses, with their cached health. */
 export async function listTables(db: PackageDb, filter: TableFilter): Promise<ListedTable[]> {
   const t = relationsOf(db)
-  const { catalog = null, database = null, search = null, after, limit } = filter
+  const { catalogs, catalog = null, database = null, search = null, after, limit } = filter
   const rows = await db.query<TableRow>(
     'inventory.list',
     sql`select listed.catalog, listed.database, listed.table_name, health.health, health.looked_at
           from ${t.tables} listed left join ${t.health} health using (catalog, database, table_name)
-         where (${catalog}::text is null or listed.catalog = ${catalog})
+         where listed.catalog = any(${catalogs}::text[])
+           and (${catalog}::text is null or listed.catalog = ${catalog})
            and (${database}::text is null or listed.database = ${database})
            and (${search}::text is null or strpos(lower(listed.table_name), lower(${search})) > 0)
            and (listed.catalog, listed.database, listed.table_name)
@@ -78,6 +81,15 @@ export async function listCatalogs(db: PackageDb): Promise<ListedCatalog[]> {
     refreshedAt: row.refreshed_at ?? undefined,
     error: row.error ?? undefined,
   }))
+}
+
+export async function countTables(db: PackageDb, catalog: string): Promise<number> {
+  const { tables } = relationsOf(db)
+  const [row] = await db.query<{ count: number }>(
+    'inventory.count',
+    sql`select count(*)::integer as count from ${tables} where catalog = ${catalog}`,
+  )
+  return row?.count ?? 0
 }
 
 /** How long one process may take to list a catalog before another may. */

@@ -12,7 +12,7 @@ export class Refresher {
   #running: Promise<unknown> | undefined
 
   constructor(engine: Engine, catalogs: Catalogs, { everyMs, logger }: { everyMs: number; logger: Logger }) {
-    const options = { unlessWithinMs: Math.floor(everyMs * freshShare), logger }
+    const options = { unlessWithinMs: Math.floor(everyMs * freshShare), acceptsEmpty: false, logger }
     this.#refresh = () => refreshInventory(engine.database, catalogs, options)
     this.#timer = setInterval(() => this.#start(logger), everyMs)
     this.#start(logger)

@@ -13,6 +13,7 @@ import {
   type Catalog,
   type LoadedTable,
 } from '@fencepost/iceberg'
+import { before, effectiveSettings } from '../health/health-settings.ts'
 import type { ActionName, ActionOptions } from './action-options.ts'
 import { planned, type PlannedAction } from './planned.ts'
 import { done, type DoneAction } from './done.ts'
@@ -92,10 +93,11 @@ const expireSnapshots: Action = {
 
 async function planExpiry({ table, options, signal }: Where, countFiles: boolean) {
   const given = options.expire_snapshots ?? {}
+  const { maxSnapshotAgeMs, minSnapshotsToKeep } = effectiveSettings(table.metadata.properties).values
   return planExpireSnapshots(table, {
     countFiles,
-    ...(given.older_than === undefined ? {} : { olderThan: new Date(given.older_than) }),
-    ...(given.retain_last === undefined ? {} : { retainLast: given.retain_last }),
+    olderThan: given.older_than === undefined ? before(new Date(), maxSnapshotAgeMs) : new Date(given.older_than),
+    retainLast: given.retain_last ?? minSnapshotsToKeep,
     ...(given.clean_expired_metadata === undefined ? {} : { cleanExpiredMetadata: given.clean_expired_metadata }),
     ...(given.writer_progress_ms === undefined ? {} : { writerProgressMs: given.writer_progress_ms }),
     ...(signal === undefined ? {} : { signal }),
@@ -104,7 +106,10 @@ async function planExpiry({ table, options, signal }: Where, countFiles: boolean
 
 const removeOrphans: Action = {
   plan: async (where) =>
-    planned.removeOrphanFiles(await planRemoveOrphanFiles(where.catalog, where.table, orphanOptions(where))),
+    planned.removeOrphanFiles(
+      await planRemoveOrphanFiles(where.catalog, where.table, orphanOptions(where)),
+      where.options.remove_orphan_files?.confirm_share === true,
+    ),
   async run(where, run) {
     const { confirm_share: confirmShare = false, quarantine = false } = where.options.remove_orphan_files ?? {}
     // In one go: a plan by itself would list the folder twice.
@@ -113,10 +118,11 @@ const removeOrphans: Action = {
   },
 }
 
-function orphanOptions({ options, signal }: Where) {
+function orphanOptions({ table, options, signal }: Where) {
   const given = options.remove_orphan_files ?? {}
+  const { orphanAgeMs } = effectiveSettings(table.metadata.properties).values
   return {
-    ...(given.older_than === undefined ? {} : { olderThan: new Date(given.older_than) }),
+    olderThan: given.older_than === undefined ? before(new Date(), orphanAgeMs) : new Date(given.older_than),
     ...(given.prefix_mismatch_mode === undefined ? {} : { prefixMismatchMode: given.prefix_mismatch_mode }),
     ...(given.max_orphan_share === undefined ? {} : { maxOrphanShare: given.max_orphan_share }),
     ...(signal === undefined ? {} : { signal }),

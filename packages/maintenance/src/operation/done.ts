@@ -15,18 +15,19 @@ export interface DoneAction {
   readonly result: Readonly<Record<string, string | number | readonly string[]>>
   readonly snapshotIds: readonly string[]
   readonly deletedFiles: number
-  /** Why it is a failure all the same; undefined for a success. */
-  readonly failure?: string
+  /** Why it is a failure all the same; undefined for a success. What is refused is refused the next time as well. */
+  readonly failure?: { readonly reason: string; readonly isRefusal: boolean }
 }
 
 /** Ids that a step keeps at most; an expiry may have a hundred thousand. */
 const maxIds = 1_000
 
 function unfinishedOf(unfinished: readonly { readonly why: string; readonly message?: string }[], committed: number) {
-  const failed = unfinished.filter(({ why }) => why === 'failed' || why === 'conflict')
+  const failed = unfinished.filter(({ why }) => why !== 'gone')
   const rest = failed.length === 0 ? '' : `; ${counted(failed.length, 'group')} not finished`
   const reason = failed.find(({ message }) => message !== undefined)?.message ?? 'commits of others were in the way'
-  return { rest, ...(failed.length > 0 && committed === 0 ? { failure: reason } : {}) }
+  const isRefusal = failed.every(({ why }) => why === 'refused')
+  return { rest, ...(failed.length > 0 && committed === 0 ? { failure: { reason, isRefusal } } : {}) }
 }
 
 export const done = {

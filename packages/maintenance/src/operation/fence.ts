@@ -13,8 +13,10 @@ export type FencedRun = Required<Pick<ActionRun, 'guard' | 'beforeDelete' | 'sum
  * it was planned on.
  */
 export async function fenceOf(attempt: Attempt, { postgres }: OpenedCatalog): Promise<FencedRun> {
-  const own = postgres === undefined ? undefined : await attempt.transaction((client) => identityOf(client))
-  const isSame = own !== undefined && own === postgres
+  // Asked for every attempt: a Postgres that was restarted is the same one for both, and told by another time.
+  const theirs = await postgres()
+  const own = theirs === undefined ? undefined : await attempt.transaction((client) => identityOf(client))
+  const isSame = own !== undefined && own === theirs
   const check = async () => {
     if (!(await attempt.checkFence()).held) throw fenceLost(attempt)
   }

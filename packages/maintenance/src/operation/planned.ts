@@ -40,6 +40,11 @@ function plan(
   return { action, needed, message: said, files, bytes, snapshots, groups, refused }
 }
 
+/** The plan of an action that cannot be done on this table. */
+export function refusedPlan(action: ActionName, refused: string): PlannedAction {
+  return plan(action, { refused }, refused)
+}
+
 export const planned = {
   rewriteDataFiles: (given: RewriteDataFilesPlan) =>
     plan(
@@ -67,9 +72,10 @@ export const planned = {
     }
     return plan('expire_snapshots', numbers, `Expires ${counted(numbers.snapshots, 'snapshot')}`)
   },
-  removeOrphanFiles(given: RemoveOrphanFilesPlan) {
+  removeOrphanFiles(given: RemoveOrphanFilesPlan, isConfirmed: boolean) {
     const files = given.orphans.length
-    const refused = given.isSuspicious
+    const isRefused = given.isSuspicious && !isConfirmed
+    const refused = isRefused
       ? `${counted(files, 'orphan')} would be ${Math.round(given.orphanShare * 100)} % of all bytes; give confirm_share`
       : null
     const numbers = { files, bytes: given.orphanBytes, refused }

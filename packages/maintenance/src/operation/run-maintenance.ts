@@ -21,8 +21,12 @@ import { JobProgress } from './progress.ts'
 const passing: ReadonlySet<IcebergErrorCode> = new Set([
   'catalog_unavailable',
   'storage_failed',
+  'storage_not_found', // a file that another has just replaced
+  'catalog_invalid', // what a gateway answers in the place of its catalog
   'commit_conflict',
   'commit_unknown',
+  'commit_refused', // the fence could not be looked at; a lost one is refused when the attempt is settled
+  'parquet_failed', // the disk may be full, or the memory used up
 ])
 
 interface Work extends Run<MaintenancePayload> {
@@ -62,8 +66,10 @@ export async function runMaintenance(run: Run<MaintenancePayload>, catalogs: Cat
 
 /** Plans what rewrites bytes, so that progress is right from the start. What cannot be planned says so when it runs. */
 async function weigh({ payload, opened, progress, signal }: Work, wanted: readonly ActionName[]): Promise<void> {
-  const table = await opened.catalog.loadTable(identifierOf(payload), { signal })
+  const table = await opened.catalog.loadTable(identifierOf(payload), { signal }).catch(() => undefined)
+  if (table === undefined) return
   for (const action of wanted) {
+    signal.throwIfAborted()
     if (!action.startsWith('rewrite_')) continue
     const where = { catalog: opened.catalog, table, options: payload.options ?? {}, signal }
     const plan = await actions[action].plan(where).catch(() => undefined)
@@ -78,14 +84,14 @@ async function runStep(work: Work, action: ActionName): Promise<unknown> {
   let done: DoneAction
   try {
     done = await runAction(work, action)
-    if (done.failure !== undefined) throw new Error(done.failure)
+    if (done.failure !== undefined) throw failureOf(done.failure)
   } catch (error) {
     signal.throwIfAborted() // stopped, cancelled or fenced off: the action has not failed
     const message = error instanceof Error ? error.message : String(error)
     await history.failed(action, message)
     await attempt.recordStep({ step: action, success: false, error: message, elapsedSeconds: elapsedSeconds() })
     const named = `${action} failed: ${message}`
-    if (error instanceof IcebergError && !passing.has(error.code)) throw new PermanentError(named, { cause: error })
+    if (isLasting(error)) throw new PermanentError(named, { cause: error })
     throw new ActionFailed(named, { cause: error })
   }
   await history.done(action, done)
@@ -100,6 +106,14 @@ async function runStep(work: Work, action: ActionName): Promise<unknown> {
   if (!stored.written) signal.throwIfAborted()
   await work.progress.ended(action)
   return result
+}
+
+function failureOf({ reason, isRefusal }: NonNullable<DoneAction['failure']>): Error {
+  return isRefusal ? new PermanentError(reason) : new Error(reason)
+}
+
+function isLasting(error: unknown): boolean {
+  return error instanceof PermanentError || (error instanceof IcebergError && !passing.has(error.code))
 }
 
 async function runAction(work: Work, action: ActionName): Promise<DoneAction> {

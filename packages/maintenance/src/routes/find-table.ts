@@ -1,5 +1,5 @@
 import type { Engine } from '@fencepost/engine'
-import { IcebergError, type IcebergErrorCode, type LoadedTable } from '@fencepost/iceberg'
+import { IcebergError, type Catalog, type IcebergErrorCode, type LoadedTable } from '@fencepost/iceberg'
 import { ApiError } from '@fencepost/server'
 import { parseAddress, type TableAddress } from '../catalogs/address.ts'
 import type { Catalogs } from '../catalogs/catalogs.ts'
@@ -19,7 +19,7 @@ export async function findTable(
         'between them, after catalog: in another catalog than the default one.',
     )
   }
-  if (!(await isListed(engine.database, address))) throw notFound(path)
+  if (!catalogs.names.includes(address.catalog) || !(await isListed(engine.database, address))) throw notFound(path)
   return address
 }
 
@@ -28,18 +28,21 @@ const away: ReadonlySet<IcebergErrorCode> = new Set([
   'catalog_unavailable',
   'catalog_unauthorized',
   'catalog_denied',
+  'catalog_invalid',
   'storage_failed',
   'storage_denied',
+  'storage_not_found',
 ])
 
 /** Does something to a table as its catalog has it now; what its catalog or storage says becomes an answer. */
 export async function onTable<T>(
   catalogs: Catalogs,
   address: TableAddress,
-  work: (table: LoadedTable) => Promise<T>,
+  work: (table: LoadedTable, catalog: Catalog) => Promise<T>,
 ): Promise<T> {
   try {
-    return await work(await catalogs.load(address))
+    const { catalog } = await catalogs.open(address.catalog)
+    return await work(await catalogs.load(address), catalog)
   } catch (error) {
     if (!(error instanceof IcebergError)) throw error
     if (gone.has(error.code)) throw notFound({ database: address.database, table: address.table })

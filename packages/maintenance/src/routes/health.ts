@@ -10,8 +10,7 @@ import { findTable, onTable } from './find-table.ts'
 /** The health of a table: as it is now, and as it was when it was last looked at. */
 export function healthEndpoints(engine: Engine, catalogs: Catalogs): readonly Endpoint[] {
   const look = async (address: TableAddress): Promise<KeptHealth> => {
-    const { catalog } = await catalogs.open(address.catalog)
-    const found = await onTable(catalogs, address, (table) => tableHealth(catalog, table))
+    const found = await onTable(catalogs, address, (table, catalog) => tableHealth(catalog, table))
     return keepHealth(engine.database, address, healthToJson(found))
   }
   const answer = (address: TableAddress, { lookedAt, health }: KeptHealth) => ({

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { tableRoutes, type MaintenanceJob, type PlannedAction } from '@fencepost/client'
 import type { Engine } from '@fencepost/engine'
+import { IcebergError } from '@fencepost/iceberg'
 import { acceptedHeaders, acceptedJobId, ApiError, endpoint, type Endpoint, type Presenter } from '@fencepost/server'
 import { databaseText, type TableAddress } from '../catalogs/address.ts'
 import type { Catalogs } from '../catalogs/catalogs.ts'
@@ -11,8 +12,9 @@ import {
   type ActionName,
   type ActionOptions,
 } from '../operation/action-options.ts'
-import { actions } from '../operation/actions.ts'
+import { actions, type Where } from '../operation/actions.ts'
 import { operationName } from '../operation/payload.ts'
+import { refusedPlan } from '../operation/planned.ts'
 import { findTable, onTable } from './find-table.ts'
 
 /** Submitting maintenance, and planning it. */
@@ -47,12 +49,21 @@ async function planActions(
   wanted: readonly ActionName[],
   options: ActionOptions,
 ): Promise<PlannedAction[]> {
-  const { catalog } = await catalogs.open(address.catalog)
-  return onTable(catalogs, address, async (table) => {
+  return onTable(catalogs, address, async (table, catalog) => {
     const plan: PlannedAction[] = []
-    for (const action of wanted) plan.push(await actions[action].plan({ catalog, table, options }))
+    for (const action of wanted) plan.push(await planAction(action, { catalog, table, options }))
     return plan
   })
+}
+
+/** An action that is refused on this table says so in its own plan, and spoils no other's. */
+async function planAction(action: ActionName, where: Where): Promise<PlannedAction> {
+  try {
+    return await actions[action].plan(where)
+  } catch (error) {
+    if (!(error instanceof IcebergError) || error.code !== 'action_refused') throw error
+    return refusedPlan(action, error.message)
+  }
 }
 
 function checkOptions(given: unknown, wanted: readonly ActionName[]): ActionOptions {

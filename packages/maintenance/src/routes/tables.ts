@@ -25,7 +25,11 @@ export function tableEndpoints(engine: Engine, catalogs: Catalogs, logger: Logge
   return [
     endpoint(tableRoutes.listTables, async ({ query }) => {
       const limit = query.limit ?? defaultLimit
-      const found = await listTables(database, { ...filterOf(query, catalogs.defaultName), limit: limit + 1 })
+      const found = await listTables(database, {
+        ...filterOf(query, catalogs.defaultName),
+        catalogs: catalogs.names,
+        limit: limit + 1,
+      })
       const tables = found.slice(0, limit)
       const stale = new Set((await listCatalogs(database)).flatMap(({ catalog, error }) => (error ? catalog : [])))
       const jobs = await jobsOfTables(database, tables.map(lockKeyOf))
@@ -49,7 +53,7 @@ export function tableEndpoints(engine: Engine, catalogs: Catalogs, logger: Logge
     }),
     endpoint(tableRoutes.listCatalogs, async () => ({ body: await states() })),
     endpoint(tableRoutes.refreshCatalogs, async () => {
-      await refreshInventory(database, catalogs, { unlessWithinMs: 0, logger })
+      await refreshInventory(database, catalogs, { unlessWithinMs: 0, acceptsEmpty: true, logger })
       return { body: await states() }
     }),
   ]
@@ -63,7 +67,7 @@ function filterOf(
     after?: string | undefined
   },
   defaultCatalog: string,
-): Omit<TableFilter, 'limit'> {
+): Omit<TableFilter, 'limit' | 'catalogs'> {
   const wanted =
     query.database === undefined ? undefined : parseDatabase(query.database, query.catalog ?? defaultCatalog)
   if (query.database !== undefined && wanted === undefined) {
