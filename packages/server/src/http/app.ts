@@ -133,7 +133,10 @@ async function answerUnknown(
   options: CheckedServerOptions,
 ): Promise<void> {
   const path = request.url.split('?')[0] ?? ''
-  const there = endpoints.filter(({ route }) => patternOf(route).test(path)).map(({ route }) => route.method)
+  // /jobs/count is no job.
+  const exact = endpoints.filter(({ route }) => route.path === path)
+  const found = exact.length > 0 ? exact : endpoints.filter(({ route }) => patternOf(route).test(path))
+  const there = found.map(({ route }) => route.method)
   if (there.length === 0) throw new ApiError('route_unknown', 'There is no such route; /docs tells of those there are.')
   const { origin } = request.headers
   const isPreflight = request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined
