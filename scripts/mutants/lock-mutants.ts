@@ -1,7 +1,6 @@
 import type { Mutant } from './mutant.ts'
 
 const lifecycle = 'packages/engine/src/lifecycle'
-const migration = 'packages/engine/migrations/0013-lines-and-parts.sql'
 const races = 'packages/engine/test/races/waiting-locks.test.ts'
 const deferTests = [`${lifecycle}/defer.test.ts`]
 const tests = [`${lifecycle}/take-locks.test.ts`]
@@ -38,22 +37,6 @@ export const mutants: readonly Mutant[] = [
     replace: "${when === 'waiting' ? sql`timestamptz '9999-01-02 00:00+00' - interval '8000 years'` : runAfter},",
     tests,
     by: 'nobody can claim it',
-  },
-  {
-    name: 'a line whose last comes first',
-    file: migration,
-    find: 'order by job.job_id limit 1',
-    replace: 'order by job.job_id desc limit 1',
-    tests,
-    by: 'first come, first served',
-  },
-  {
-    name: 'a lock that is handed to a job that is being cancelled',
-    file: migration,
-    find: '              for no key update skip locked',
-    replace: '',
-    tests: [races],
-    by: 'is passed over',
   },
   {
     name: 'a sweep that does not look for free locks that are waited for',

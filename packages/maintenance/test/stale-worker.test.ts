@@ -65,6 +65,35 @@ test.each([
   expect((await on.facts(catalog, 'db', table)).dataFiles.files).toBe(1)
 })
 
+// Here nothing but the fence keeps it from committing: the table is as it was planned on.
+test.each([
+  ['lake', 'db', 'jdbc_idle'],
+  ['files', 'files:db', 'files_idle'],
+] as const)(
+  'in the %s catalog a worker that lost its job to nobody yet commits nothing',
+  async (catalog, database, table) => {
+    await on.smallFiles(catalog, 'db', table, 6)
+    await on.refresh()
+    const { json: job } = await on.http('POST', `/tables/${database}/${table}/maintenance`, {
+      actions: ['rewrite_data_files'],
+    })
+    const { gate, engine } = await sleeper()
+    const [stale] = await engine.claim()
+    if (stale === undefined) throw new Error('nothing to claim')
+    const atCommit = atLook(gate, catalog === 'lake' ? 2 : 1)
+    const asleep = engine.run(stale)
+    const stop = await atCommit
+    await on.bed.advance(120_000)
+    await on.engine.sweep()
+    stop.go()
+    expect(await asleep).toMatchObject({ settled: false })
+    expect((await on.facts(catalog, 'db', table)).dataFiles.files).toBe(6)
+    await on.runAll()
+    expect((await on.http('GET', `/jobs/${job.job_id}`)).json).toMatchObject({ status: 'completed', attempts: 2 })
+    expect((await on.facts(catalog, 'db', table)).dataFiles.files).toBe(1)
+  },
+)
+
 test('an attempt after a crash begins at the first action that has no success', async () => {
   await on.smallFiles('lake', 'db', 'crashed', 6)
   await on.refresh()
