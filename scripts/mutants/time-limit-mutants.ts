@@ -13,20 +13,6 @@ export const mutants: readonly Mutant[] = [
     tests: [limits],
   },
   {
-    name: 'a renewal past the timeout that does not hold the slot by itself',
-    file: `${lifecycle}/renew.ts`,
-    find: 'where free.late and slot.slot_key',
-    replace: 'where false and slot.slot_key',
-    tests: [limits],
-  },
-  {
-    name: 'a sweep that puts a timed-out attempt back',
-    file: `${lifecycle}/expire.ts`,
-    find: 'and attempts < max_attempts\n         and (${isOverdue}) is not true',
-    replace: 'and attempts < max_attempts',
-    tests: [limits],
-  },
-  {
     name: 'a sweep that fails every attempt that has a timeout when its lease has passed',
     file: `${lifecycle}/overdue.ts`,
     find: 'sql`lease_until = ${lastLease}`',
