@@ -2,7 +2,6 @@ import { z } from 'zod'
 import { bulkAct, bulkStart, newPreview, preview } from './bulk-act.ts'
 import type { Route } from './route.ts'
 
-// An address at which nothing can be is answered 404 like one at which nothing is, so path parameters are any text.
 const bulkActPath = z.object({ bulk_act_id: z.string() })
 
 /** What acts on all jobs of a filter. */

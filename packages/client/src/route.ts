@@ -13,6 +13,7 @@ export interface Route {
   readonly role: Role | 'public'
   /** What happens while the database cannot say who calls: callers it vouched for lately are let in; refused if left out. */
   readonly whenAway?: 'remembered'
+  /** Any text: an address at which nothing can be is answered 404 like one at which nothing is. */
   readonly params?: z.ZodObject
   readonly query?: z.ZodObject
   readonly body?: z.ZodType
@@ -62,3 +63,6 @@ export type AnswerOf<R extends Route> = R['answer'] extends z.ZodType
   : R['answer'] extends null
     ? undefined
     : string
+
+/** What a page of a list says beside its rows. */
+export const nextAfter = { 'Next-After': 'Where the next page begins: give it as after. Absent on the last page.' }

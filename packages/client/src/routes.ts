@@ -3,18 +3,16 @@ import { bulkActRoutes } from './bulk-act-routes.ts'
 import { eventsQuery, jobEvent } from './event.ts'
 import { explanation } from './explanation.ts'
 import { childrenQuery, job, jobCount, jobFilter, jobSummary, listQuery, pipelineQuery, submission } from './job.ts'
-import type { Route } from './route.ts'
+import { nextAfter, type Route } from './route.ts'
 import { scheduleRoutes } from './schedule-routes.ts'
 import { drain, drainChange, health, operation, pipeline, queue, readiness, worker } from './service.ts'
 import { createdToken, newToken, token } from './token.ts'
 
-// An address at which nothing can be is answered 404 like one at which nothing is, so path parameters are any text.
 const jobPath = z.object({ job_id: z.string() })
 const queuePath = z.object({ name: z.string() })
 const pipelinePath = z.object({ pipeline_id: z.string() })
 
 const retryAfterUnfinished = { 'Retry-After': '30 while the job is pending or running.' }
-const nextAfter = { 'Next-After': 'Where the next page begins: give it as after. Absent on the last page.' }
 const lastEventId = { 'Last-Event-ID': 'The id of the last event that was received: a stream goes on after it.' }
 
 /** The table of routes. */

@@ -2,7 +2,6 @@ import { z } from 'zod'
 import { newSchedule, schedule, schedulesQuery } from './schedule.ts'
 import type { Route } from './route.ts'
 
-// An address at which nothing can be is answered 404 like one at which nothing is, so path parameters are any text.
 const schedulePath = z.object({ name: z.string() })
 
 /** Schedules, one by one and in pages. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { job } from './job.ts'
-import type { Route } from './route.ts'
+import { nextAfter, type Route } from './route.ts'
 import { count, id, queryInteger, timestamp } from './values.ts'
 
 /*
@@ -120,7 +120,7 @@ export const tableRoutes = {
     }),
     status: 200,
     answer: z.array(listedTable),
-    answerHeaders: { 'Next-After': 'Where the next page begins: give it as after. Absent on the last page.' },
+    answerHeaders: nextAfter,
     errors: ['table_name_invalid'],
   },
   tableHealth: {
