@@ -13,8 +13,8 @@ export type Refreshed =
 export interface RefreshOptions {
   readonly unlessWithinMs: number
   /**
-   * Take a catalog that has no table any more at its word. Nobody has asked for a regular refresh, and a folder that is not
-   * mounted, a wrong database or a token without grants look the same.
+   * Accept an empty list from a catalog that had tables. A regular refresh does not: an unmounted folder, a wrong database
+   * or a token without grants look just like it.
    */
   readonly acceptsEmpty: boolean
   readonly logger: Logger
@@ -57,7 +57,9 @@ async function refreshCatalog(
 async function refuseToForget(database: EngineDatabase, name: string): Promise<void> {
   const known = await countTables(database, name)
   if (known === 0) return
-  throw new Error(`It lists no tables, and had ${known}. They are kept until somebody asks for a refresh.`)
+  throw new Error(
+    `The catalog lists no tables, but had ${known}. They are kept; POST /catalogs/refresh accepts the empty list.`,
+  )
 }
 
 /** Walks all namespaces, with a few requests at a time. */

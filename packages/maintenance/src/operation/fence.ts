@@ -13,7 +13,7 @@ export type FencedRun = Required<Pick<ActionRun, 'guard' | 'beforeDelete' | 'sum
  * it was planned on.
  */
 export async function fenceOf(attempt: Attempt, { postgres }: OpenedCatalog): Promise<FencedRun> {
-  // Asked for every attempt: a Postgres that was restarted is the same one for both, and told by another time.
+  // Asked again for every attempt, because a restart of Postgres changes the answer.
   const theirs = await postgres()
   const own = theirs === undefined ? undefined : await attempt.transaction((client) => identityOf(client))
   const isSame = own !== undefined && own === theirs

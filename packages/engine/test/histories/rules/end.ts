@@ -1,7 +1,7 @@
 import { all, childrenOf, isLive, type Job, type Model } from '../model.ts'
 
 /** Back to pending: the lock stays the job's, with nobody at work on it. */
-/** Without a delay the job keeps its place in the order. */
+/** Puts a job back to pending. Without a delay it keeps its place in the order. */
 export function putBack(m: Model, job: Job, delay?: number): void {
   free(m, job, 'keep')
   if (delay !== undefined) job.due = { minute: m.now + delay, nth: m.asked }
